@@ -7,6 +7,7 @@ use common::problem::{Rule, Violations};
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use regex_lite::Regex;
 use serde::{Serialize, Serializer};
+use service_kit::page::PageContext;
 use url::Url;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -28,9 +29,12 @@ pub struct Info {
     pub value: i16,
     /// The name.
     name: &'static str,
-    /// The name as the site itself writes it, on pages.
+    /// The name as the site itself writes it, on pages. A kind of site has a text in each language.
     #[serde(skip)]
     title: &'static str,
+    /// What addresses look like, on pages.
+    #[serde(skip)]
+    form: &'static str,
     /// A regular expression for the accepted addresses, which must also be absolute http or https addresses.
     pattern: &'static str,
 }
@@ -38,32 +42,39 @@ pub struct Info {
 /// Every account type. Except for [`ANY`], the host has this spelling only, without port and user information; behind
 /// the name, the site's own path, query or fragment may follow, in the form of the URL standard.
 pub const TABLE: [Info; 14] = [
-    row(0, "homepage", "Homepage", ANY),
-    row(1, "blog", "Blog", ANY),
-    row(2, "twitter", "X (Twitter)", r"^https://(twitter|x)\.com/[A-Za-z0-9_]+.*$"),
-    row(3, "facebook", "Facebook", r"^https://www\.facebook\.com/[A-Za-z0-9.]+.*$"),
-    row(4, "pixiv", "pixiv", r"^https://www\.pixiv\.net/users/[0-9]+.*$"),
-    row(5, "github", "GitHub", r"^https://github\.com/[A-Za-z0-9-]+.*$"),
-    row(6, "qiita", "Qiita", r"^https://qiita\.com/[A-Za-z0-9_-]+.*$"),
-    row(7, "zenn", "Zenn", r"^https://zenn\.dev/[a-z0-9_]+.*$"),
-    row(8, "atcoder", "AtCoder", r"^https://atcoder\.jp/users/[A-Za-z0-9_]+.*$"),
-    row(9, "soundcloud", "SoundCloud", r"^https://soundcloud\.com/[a-z0-9_-]+.*$"),
-    row(10, "hackthebox", "Hack The Box", r"^https://app\.hackthebox\.com/users/[A-Za-z0-9]+.*$"),
-    row(11, "ctftime", "CTFtime", r"^https://ctftime\.org/user/[0-9]+.*$"),
+    row(0, "homepage", "Homepage", "https://NAME.example", ANY),
+    row(1, "blog", "Blog", "https://NAME.example", ANY),
+    row(2, "twitter", "X (Twitter)", "https://x.com/NAME", r"^https://(twitter|x)\.com/[A-Za-z0-9_]+.*$"),
+    row(3, "facebook", "Facebook", "https://www.facebook.com/NAME", r"^https://www\.facebook\.com/[A-Za-z0-9.]+.*$"),
+    row(4, "pixiv", "pixiv", "https://www.pixiv.net/users/123", r"^https://www\.pixiv\.net/users/[0-9]+.*$"),
+    row(5, "github", "GitHub", "https://github.com/NAME", r"^https://github\.com/[A-Za-z0-9-]+.*$"),
+    row(6, "qiita", "Qiita", "https://qiita.com/NAME", r"^https://qiita\.com/[A-Za-z0-9_-]+.*$"),
+    row(7, "zenn", "Zenn", "https://zenn.dev/NAME", r"^https://zenn\.dev/[a-z0-9_]+.*$"),
+    row(8, "atcoder", "AtCoder", "https://atcoder.jp/users/NAME", r"^https://atcoder\.jp/users/[A-Za-z0-9_]+.*$"),
+    row(9, "soundcloud", "SoundCloud", "https://soundcloud.com/NAME", r"^https://soundcloud\.com/[a-z0-9_-]+.*$"),
+    row(
+        10,
+        "hackthebox",
+        "Hack The Box",
+        "https://app.hackthebox.com/users/123",
+        r"^https://app\.hackthebox\.com/users/[A-Za-z0-9]+.*$",
+    ),
+    row(11, "ctftime", "CTFtime", "https://ctftime.org/user/123", r"^https://ctftime\.org/user/[0-9]+.*$"),
     row(
         12,
         "bluesky",
         "Bluesky",
+        "https://bsky.app/profile/NAME.bsky.social",
         r"^https://bsky\.app/profile/([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?.*$",
     ),
-    row(13, "mixi2", "mixi2", r"^https://mixi\.social/@[A-Za-z][A-Za-z0-9_]{3,15}.*$"),
+    row(13, "mixi2", "mixi2", "https://mixi.social/@NAME", r"^https://mixi\.social/@[A-Za-z][A-Za-z0-9_]{3,15}.*$"),
 ];
 
 /// Any web address, for a member's own site.
 const ANY: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://.+$";
 
-const fn row(value: i16, name: &'static str, title: &'static str, pattern: &'static str) -> Info {
-    Info { value, name, title, pattern }
+const fn row(value: i16, name: &'static str, title: &'static str, form: &'static str, pattern: &'static str) -> Info {
+    Info { value, name, title, form, pattern }
 }
 
 static PATTERNS: LazyLock<Vec<Option<Regex>>> =
@@ -95,10 +106,21 @@ impl AccountType {
         TABLE[self.0].name
     }
 
-    /// The name as the site itself writes it.
+    /// All types.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..TABLE.len()).map(Self)
+    }
+
+    /// The name on a page: as the site itself writes it, or that of a kind of site.
     #[must_use]
-    pub fn title(self) -> &'static str {
-        TABLE[self.0].title
+    pub fn title(self, page: &PageContext) -> String {
+        page.find(&format!("account-{}", self.name())).unwrap_or_else(|| TABLE[self.0].title.to_owned())
+    }
+
+    /// What its addresses look like.
+    #[must_use]
+    pub fn form(self) -> &'static str {
+        TABLE[self.0].form
     }
 
     /// Checks whether an account of this type can have this address.
@@ -270,6 +292,13 @@ mod tests {
             refusal(3, "https://www.facebook.com/.."),
             "must be the address of the account itself, which browsers take for https://www.facebook.com/"
         );
+    }
+
+    #[test]
+    fn every_type_accepts_the_example_of_its_addresses() {
+        for account in AccountType::all() {
+            assert!(account.accepts(account.form()), "{account:?}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use actix_web::{
         StatusCode,
         header::{self, HttpDate},
     },
+    web::Data,
 };
 use chrono::{DateTime, SecondsFormat, Utc};
 use common::problem::Problem;
@@ -22,7 +23,8 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
-    http::Reply,
+    http::{Language, Reply},
+    state::AppState,
 };
 use url::Url;
 use utoipa_actix_web::service_config::ServiceConfig;
@@ -31,9 +33,10 @@ use uuid::Uuid;
 use crate::{
     auth::Anybody,
     club::Club,
-    contests, page, projects,
+    contests,
+    page::{Words, days, semesters},
+    projects,
     schema::{contests as contest, projects as project},
-    timeline,
 };
 
 /// The most entries of a feed.
@@ -59,13 +62,13 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
     )))
 )]
 #[get("/projects.atom")]
-pub async fn projects_feed(who: Anybody, club: Club) -> Result<Reply, Failure> {
+pub async fn projects_feed(who: Anybody, club: Club, state: Data<AppState>) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let entries = load_projects(conn)?.into_iter().map(|(row, (link, description), times)| {
-            let span = timeline::in_words(row.span()?);
+            let span = semesters(Words::english(&state), row.span()?);
             Ok(Entry { path: "projects", id: row.id, name: row.name, summary: span, description, link, times })
         });
-        render(&club.origin, page::FEEDS[0], &entries.collect::<Result<Vec<_>, Error>>()?)
+        render(&club.origin, ("/feeds/projects.atom", "Projects"), &entries.collect::<Result<Vec<_>, Error>>()?)
     })
     .await
 }
@@ -82,13 +85,13 @@ pub async fn projects_feed(who: Anybody, club: Club) -> Result<Reply, Failure> {
     )))
 )]
 #[get("/contests.atom")]
-pub async fn contests_feed(who: Anybody, club: Club) -> Result<Reply, Failure> {
+pub async fn contests_feed(who: Anybody, club: Club, state: Data<AppState>) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let entries = load_contests(conn)?.into_iter().map(|(row, (link, description), times)| {
-            let days = page::days(row.duration()?, club.zone);
+            let days = days(Words::english(&state), row.duration()?, club.zone, Language::date);
             Ok(Entry { path: "contests", id: row.id, name: row.name, summary: days, description, link, times })
         });
-        render(&club.origin, page::FEEDS[1], &entries.collect::<Result<Vec<_>, Error>>()?)
+        render(&club.origin, ("/feeds/contests.atom", "Contests"), &entries.collect::<Result<Vec<_>, Error>>()?)
     })
     .await
 }

@@ -1,44 +1,41 @@
 //! The page at `/` if there is no front end.
 
-use actix_web::web::Data;
-use maud::html;
-use service_kit::{
-    error::Failure,
-    front_page::{Card, front_page, state_in_words},
-    http::Reply,
-    state::AppState,
-};
+use maud::{Markup, html};
+use service_kit::{error::Failure, http::Reply, page::PageContext};
 
-use crate::{auth::Visitor, users};
+use crate::{auth::Visitor, page as pages, users};
 
-/// The links that only this service has.
-const CARDS: [Card; 4] = [
-    ("/people", "People", "The members and what they have made"),
-    ("/projects", "Projects", "What members make together, over semesters"),
-    ("/contests", "Contests", "With teams and results"),
-    ("/groups", "Groups", "Who is and was in them"),
-];
+/// The pages that it leads to, each with the key of its name; the key of what it is for ends in `-about`.
+const CARDS: [(&str, &str); 4] =
+    [("/people", "people"), ("/projects", "projects"), ("/contests", "contests"), ("/groups", "groups")];
 
 /// The page. A caller with a bad credential sees what everybody sees.
-pub async fn show(state: Data<AppState>, who: Option<Visitor>) -> Result<Reply, Failure> {
-    let words = state_in_words(&state).await;
-    let hint = if state.answer_options.is_development {
-        html! {
-            p { "In development a header says who you are:" }
-            pre { code { "curl -H 'X-Forwarded-User: alice' " (state.origins.public()) "/api/v1/users/me" } }
-        }
-    } else {
-        html! { p { "The site's own sign-in, or a bearer token, says who you are." } }
-    };
-    let anonymous = front_page(&state, words, &CARDS, &hint);
+pub async fn show(page: PageContext, who: Option<Visitor>) -> Result<Reply, Failure> {
+    let anonymous = render(&page, &html! {});
     let Some(visitor) = who else { return Ok(anonymous) };
-    let page = visitor.read(move |conn, caller| {
-        let Some(caller) = caller else { return Ok(front_page(&state, words, &CARDS, &hint)) };
+    let own = visitor.read(move |conn, caller| {
+        let Some(caller) = caller else { return Ok(render(&page, &html! {})) };
         let name = users::queries::get(conn, caller.id)?.person.name;
-        Ok(front_page(&state, words, &CARDS, &html! { p { "You are signed in as " b { "@" (name) } "." } }))
+        let who = html! {
+            p { (page.format("signed-in-as", &[("name", name.into())])) " " a.button href="/me" { (page.text("me")) } }
+        };
+        Ok(render(&page, &who))
     });
-    match page.await {
-        Ok(reply) => Ok(reply),
-        Err(_) => Ok(anonymous),
-    }
+    Ok(own.await.unwrap_or(anonymous))
+}
+
+fn render(page: &PageContext, who: &Markup) -> Reply {
+    let body = html! {
+        p { (page.text("about")) }
+        (who)
+        ul.cards {
+            @for (address, key) in CARDS {
+                li {
+                    a href=(address) { b { (page.text(key)) } small { (page.text(&format!("{key}-about"))) } }
+                }
+            }
+        }
+    };
+    let name = &page.state().club_name;
+    pages::reply(page, if name.is_empty() { page.state().info.name } else { name }, &html! {}, body)
 }

@@ -14,6 +14,7 @@
 //! 8. [`profiles`]: public pages and résumés of members
 //! 9. [`feeds`]: Atom feeds of recent changes
 //! 10. [`history`]: who changed what
+//! 11. [`pages`]: the pages on which members act
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] assembles the service, [`commands`] is the command
 //! line, [`demo`] fills the database with a made-up club, and [`import`] imports the data of the system that the
@@ -45,6 +46,7 @@ pub mod events;
 pub mod feeds;
 pub mod groups;
 pub mod history;
+pub mod pages;
 pub mod profiles;
 pub mod projects;
 pub mod teams;

@@ -1,45 +1,47 @@
-//! The common parts of the public pages. The server renders the pages, the same for everybody, if there is no front
-//! end.
+//! The common parts of the pages. The server renders them if there is no front end. The public ones are the same for
+//! everybody who reads them in one language.
 
-use actix_web::http::StatusCode;
+use actix_web::http::{StatusCode, header};
+use chrono::NaiveDate;
 use chrono_tz::Tz;
-use common::{duration::Duration, time::Timestamp};
+use common::{
+    duration::Duration,
+    semester::{YearWithSemester, YearWithSemesterDuration},
+    time::Timestamp,
+};
 use maud::{Markup, html};
-use service_kit::http::{HtmlPage, Reply};
+use service_kit::{
+    http::{HtmlPage, Language, Reply, texts::Texts},
+    page::PageContext,
+    state::AppState,
+};
 
 use crate::timeline;
 
 /// The most rows of a list on a page.
 pub const MAX_ROWS: i64 = 200;
 
-/// The links above every page.
-const LINKS: [(&str, &str); 5] = [
-    ("/", "Start"),
-    ("/people", "People"),
-    ("/projects", "Projects"),
-    ("/contests", "Contests"),
-    ("/groups", "Groups"),
-];
-
-/// The feeds, as readers look for them in a page: address and title.
-pub const FEEDS: [(&str, &str); 2] = [("/feeds/projects.atom", "Projects"), ("/feeds/contests.atom", "Contests")];
+/// The feeds, as readers look for them in a page: address and the key of its title.
+const FEEDS: [(&str, &str); 2] = [("/feeds/projects.atom", "projects"), ("/feeds/contests.atom", "contests")];
 
 /// A page. `head` are further elements of its head.
 #[must_use]
-pub fn reply(title: &str, head: &Markup, body: Markup) -> Reply {
+pub fn reply(page: &PageContext, title: &str, head: &Markup, body: Markup) -> Reply {
     let head = html! {
-        @for (address, title) in FEEDS {
-            link rel="alternate" type="application/atom+xml" title=(title) href=(address);
+        @for (address, key) in FEEDS {
+            link rel="alternate" type="application/atom+xml" title=(page.text(key)) href=(address);
         }
         (head)
     };
-    HtmlPage { head, style: timeline::STYLE, ..HtmlPage::new(title, &LINKS, body) }.reply(StatusCode::OK)
+    HtmlPage { head, style: timeline::STYLE, ..page.page(title, body) }
+        .reply(StatusCode::OK)
+        .with(header::VARY, "Accept-Language")
 }
 
 /// The note below a list that may have been cut.
 #[must_use]
-pub fn limit_note(rows: usize) -> Markup {
-    html! { @if i64::try_from(rows) == Ok(MAX_ROWS) { p.faint { "This page shows at most " (MAX_ROWS) "." } } }
+pub fn limit_note(page: &PageContext, rows: usize) -> Markup {
+    html! { @if i64::try_from(rows) == Ok(MAX_ROWS) { p.faint { (page.count("at-most", rows)) } } }
 }
 
 /// The link of a project or contest, if it has one.
@@ -48,14 +50,70 @@ pub fn link(address: &str) -> Markup {
     html! { @if !address.is_empty() { p { a href=(address) { (address) } } } }
 }
 
-/// The days of a span in a zone: `3 April 2026 – 5 April 2026`, `3 April 2026`, or `since 3 April 2026`.
+/// Links to the pages below the one at `path`, on which members change what it shows: the key of the text of each, and
+/// how its address goes on. They are the same for everybody, as is their page; the pages say who may change it.
 #[must_use]
-pub fn days(duration: Duration, zone: Tz) -> String {
-    let day = |at: Timestamp| at.utc().with_timezone(&zone).format("%-d %B %Y").to_string();
-    let since = day(duration.since());
-    match duration.until().map(day) {
-        None => format!("since {since}"),
-        Some(until) if until == since => since,
-        Some(until) => format!("{since} – {until}"),
+pub fn links(page: &PageContext, path: &str, below: &[(&str, &str)]) -> Markup {
+    html! {
+        p.actions {
+            small { (page.text("for-members")) }
+            @for (key, end) in below { a href={ (path) (end) } { (page.text(key)) } }
+        }
     }
+}
+
+/// What writes texts in one language.
+#[derive(Clone, Copy)]
+pub struct Words<'a>(&'a Texts, Language);
+
+impl<'a> Words<'a> {
+    /// For what everybody gets in English.
+    #[must_use]
+    pub fn english(state: &'a AppState) -> Self {
+        Self(&state.texts, Language::English)
+    }
+
+    fn span(self, since: String, until: Option<String>) -> String {
+        let Self(texts, language) = self;
+        match until {
+            None => texts.get(language, "since", &[("at", since.into())]),
+            Some(until) if until == since => since,
+            Some(until) => texts.get(language, "between", &[("since", since.into()), ("until", until.into())]),
+        }
+    }
+}
+
+impl<'a> From<&'a PageContext> for Words<'a> {
+    fn from(page: &'a PageContext) -> Self {
+        Self(&page.state().texts, page.language)
+    }
+}
+
+/// The days of a span in a zone, each written by `day`: `3 April 2026 – 5 April 2026`, `3 April 2026`, or
+/// `since 3 April 2026`.
+#[must_use]
+pub fn days<'a>(
+    words: impl Into<Words<'a>>,
+    duration: Duration,
+    zone: Tz,
+    day: fn(Language, NaiveDate) -> String,
+) -> String {
+    let words = words.into();
+    let day = |at: Timestamp| day(words.1, at.utc().with_timezone(&zone).date_naive());
+    words.span(day(duration.since()), duration.until().map(day))
+}
+
+/// The months of a span of semesters: `April 2025 – March 2026`, or `since April 2025`.
+#[must_use]
+pub fn semesters<'a>(words: impl Into<Words<'a>>, duration: YearWithSemesterDuration) -> String {
+    let words = words.into();
+    let until = duration.until().map(|until| last_month(words.1, until));
+    words.span(words.1.month(duration.since().first_day()), until)
+}
+
+/// The last month of a semester.
+#[must_use]
+pub fn last_month(language: Language, semester: YearWithSemester) -> String {
+    let end = semester.end();
+    language.month(end.pred_opt().unwrap_or(end))
 }

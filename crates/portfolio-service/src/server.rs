@@ -32,7 +32,7 @@ use crate::{
     config::Config,
     contests, deletion, demo, events, feeds, front_page, groups, history,
     identity::{Identity, has_credential},
-    profiles, projects,
+    pages, profiles, projects,
     proxy_user::proxy_user,
     sync, teams, users,
 };
@@ -54,7 +54,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     unauthorized_headers: &[("WWW-Authenticate", "Bearer")],
     has_credential,
     routes,
-    pages,
+    pages: |_| {},
     texts: [include_str!("../locales/en.ftl"), include_str!("../locales/ja.ftl")],
     navigation: &[
         ("/", "start"),
@@ -62,22 +62,13 @@ pub static INFO: ServiceInfo = ServiceInfo {
         ("/projects", "projects"),
         ("/contests", "contests"),
         ("/groups", "groups"),
+        ("/me", "me"),
     ],
     problem_page: |_| None,
     page_paths: &[],
     front_pages,
-    front_page_paths: &[
-        "/",
-        "/projects",
-        "/projects/{projectId}",
-        "/contests",
-        "/contests/{contestId}",
-        "/people",
-        "/people/{name}",
-        "/groups",
-        "/groups/{groupId}",
-    ],
-    front_form_paths: &[],
+    front_page_paths: pages::PATHS,
+    front_form_paths: pages::FORM_PATHS,
     sign_in_page: None,
     purge: deletion::purge,
     document: Document::openapi,
@@ -115,11 +106,10 @@ fn routes(config: &mut ServiceConfig<'_>) {
     config.service(scope("/feeds").wrap(from_fn(proxy_user)).configure(feeds::routes));
 }
 
-fn pages(_config: &mut web::ServiceConfig) {}
-
 fn front_pages(config: &mut web::ServiceConfig) {
     config
         .service(web::resource("/").wrap(from_fn(proxy_user)).route(web::get().to(front_page::show)))
+        .configure(pages::routes)
         .configure(projects::pages)
         .configure(contests::pages)
         .configure(profiles::pages)

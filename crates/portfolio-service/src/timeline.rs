@@ -1,7 +1,7 @@
 //! Time lines of semesters: one SVG for the axis, and one for each row of bars. All widths are percentages, so that a
 //! page has no text that shrinks with its width.
 
-use common::semester::{Semester, YearWithSemester, YearWithSemesterDuration};
+use common::semester::{YearWithSemester, YearWithSemesterDuration};
 use maud::{Markup, html};
 
 /// The style of a time line, with the colours of every page.
@@ -81,28 +81,10 @@ fn line(x: &str) -> Markup {
     html! { line x1=(x) x2=(x) y1="0" y2="100%" {} }
 }
 
-/// A span in words: `April 2025 – March 2026`, or `since April 2025`.
-#[must_use]
-pub fn in_words(span: YearWithSemesterDuration) -> String {
-    let since = span.since();
-    let first_month = match since.semester() {
-        Semester::First => "April",
-        Semester::Second => "October",
-    };
-    match span.until() {
-        None => format!("since {first_month} {}", since.year()),
-        Some(until) => {
-            let (last_month, year) = match until.semester() {
-                Semester::First => ("September", until.year()),
-                Semester::Second => ("March", until.year() + 1),
-            };
-            format!("{first_month} {} – {last_month} {year}", since.year())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use common::semester::Semester;
+
     use super::*;
 
     fn semester(year: i32, half: i64) -> YearWithSemester {
@@ -137,12 +119,5 @@ mod tests {
         }
         let nothing = Timeline::new([].into_iter(), semester(2026, 1));
         assert_eq!((nothing.first_year, nothing.years), (2026, 1));
-    }
-
-    #[test]
-    fn words_name_the_months() {
-        assert_eq!(in_words(span((2025, 0), Some((2025, 0)))), "April 2025 – September 2025");
-        assert_eq!(in_words(span((2024, 1), Some((2025, 1)))), "October 2024 – March 2026");
-        assert_eq!(in_words(span((2024, 1), None)), "since October 2024");
     }
 }

@@ -1,14 +1,11 @@
 //! The pages that every service has if it serves no front end.
 
-use actix_web::{
-    http::StatusCode,
-    web::{self, Data},
-};
-use maud::{Markup, html};
+use actix_web::web::{self, Data};
+use maud::html;
 
 use crate::{
     error::Failure,
-    http::{HtmlPage, Reply},
+    http::Reply,
     page::{PageContext, set_language},
     state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH},
 };
@@ -25,18 +22,15 @@ async fn developers(page: PageContext, state: Data<AppState>) -> Result<Reply, F
     let body = html! {
         p lang="en" { (info.description.unwrap_or_default()) }
         ul.cards lang="en" {
-            @for (address, name, about) in &COMMON { li { a href=(address) { b { (name) } small { (about) } } } }
+            @for (address, name, about) in &CARDS { li { a href=(address) { b { (name) } small { (about) } } } }
         }
         p.faint lang="en" { (info.title) ", version " (info.version) ". The service is " (words) "." }
     };
     Ok(page.reply(&page.text("for-developers"), body))
 }
 
-/// A link of the page: address, name and description.
-pub type Card = (&'static str, &'static str, &'static str);
-
-/// The links that every service has.
-const COMMON: [Card; 4] = [
+/// The links of the page: address, name and description.
+const CARDS: [(&str, &str, &str); 4] = [
     ("/docs/", "Documentation", "Every operation, to read and to try"),
     ("/openapi.json", "OpenAPI document", "For generators of clients"),
     ("/problems", "Problem codes", "What the errors mean"),
@@ -44,27 +38,10 @@ const COMMON: [Card; 4] = [
 ];
 
 /// The state of the service in words: whether its database answers.
-pub async fn state_in_words(service: &AppState) -> &'static str {
+async fn state_in_words(service: &AppState) -> &'static str {
     match (service.is_draining(), service.database.ping().await) {
         (true, _) => "about to stop",
         (false, true) => "ready",
         (false, false) => "without its database",
     }
-}
-
-/// The page. `who` says who is signed in, or how to sign in.
-#[must_use]
-pub fn front_page(service: &AppState, state: &str, own: &[Card], who: &Markup) -> Reply {
-    let info = (service.info.document)().info;
-    let body = html! {
-        p { (info.description.unwrap_or_default()) }
-        (who)
-        ul.cards {
-            @for (address, name, about) in own.iter().chain(&COMMON) {
-                li { a href=(address) { b { (name) } small { (about) } } }
-            }
-        }
-        p.faint { "Version " (info.version) ". The service is " (state) "." }
-    };
-    HtmlPage::new(service.info.name, &[], body).reply(StatusCode::OK)
 }

@@ -5,7 +5,7 @@ use std::{
     ops::Deref,
 };
 
-use actix_web::{FromRequest, HttpRequest, dev::Payload, http::StatusCode};
+use actix_web::{FromRequest, HttpRequest, dev::Payload};
 use chrono::{Datelike as _, Days, NaiveDate, NaiveDateTime, NaiveTime};
 use chrono_tz::Tz;
 use common::{
@@ -199,15 +199,10 @@ pub fn span_of(form: &Form, zone: Tz) -> Result<(Timestamp, Timestamp), Problem>
 ///
 /// # Errors
 /// Those that the form cannot mend.
-pub async fn or_form_again<A, F>(result: Result<Reply, Failure>, who: Guard<A>, mut show: F) -> Result<Reply, Failure>
+pub async fn or_form_again<A, F>(result: Result<Reply, Failure>, who: Guard<A>, show: F) -> Result<Reply, Failure>
 where
     A: Authenticator<Caller = Caller>,
     F: FnMut(&mut AnyConnection, &Caller, &Problem) -> Result<Reply, Error> + Send + 'static,
 {
-    let problem = match result {
-        Err(Failure(problem)) if [400, 409, 412, 422].contains(&problem.status()) => problem,
-        result => return result,
-    };
-    let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    who.read(move |conn, me| Ok(show(conn, me, &problem)?.with_status(status))).await
+    who.or_form_again(result, show).await
 }

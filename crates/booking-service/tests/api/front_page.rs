@@ -17,6 +17,8 @@ use crate::{
     sign_in::Browser,
 };
 
+#[path = "../../../service-kit/tests/shared/forms.rs"]
+pub mod forms;
 #[path = "../../../service-kit/tests/shared/front_page.rs"]
 pub mod page;
 

@@ -15,14 +15,16 @@ use service_kit::{
 
 use crate::{
     builders::{At, EVERYONE, event, event_body, group, merge, poll, room, text, verified_room},
-    front_page::page,
+    front_page::{
+        forms::{Fields, fields, open, send},
+        page,
+    },
     harness::{
         ALICE, BOB,
         Backend::{self, Postgres, Sqlite},
         CAROL, Club, DAVE, DOCUMENT, id,
     },
     history::of,
-    member_forms::{Fields, fields, open, send},
     plans,
     sign_in::HTML,
 };

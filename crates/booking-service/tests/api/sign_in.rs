@@ -28,7 +28,7 @@ use crate::{
     tokens::{by_token, make_token},
 };
 
-pub const HTML: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+pub use crate::front_page::forms::HTML;
 
 /// Something that keeps cookies and says where its writes come from, as browsers do.
 #[derive(Clone)]

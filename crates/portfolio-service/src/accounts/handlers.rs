@@ -30,8 +30,35 @@ fn show(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Reply, Err
 }
 
 /// The account that an operation changes. All accounts of a user have the same lock.
-fn target(user: DbUuid, id: DbUuid) -> Target<Caller> {
+#[must_use]
+pub fn target(user: DbUuid, id: DbUuid) -> Target<Caller> {
     Target::new(format!("user {user}"), move |conn, _| show(conn, user, id))
+}
+
+/// The same with a record of its change in the history.
+#[must_use]
+pub fn recorded(user: DbUuid, id: DbUuid) -> Target<Caller> {
+    target(user, id).recorded(&ACCOUNT, id, Action::Changed, move |conn| {
+        history::fields_of(&Account::new(queries::get(conn, user, id)?)?)
+    })
+}
+
+/// Records a new account, and shows it.
+pub fn show_created(
+    conn: &mut AnyConnection,
+    user: DbUuid,
+    account: users::queries::Account,
+    me: &Caller,
+) -> Result<Reply, Error> {
+    let (id, account) = (account.id, Account::new(account)?);
+    history::created(conn, &me.author, &ACCOUNT, [(id, history::fields_of(&account)?)])?;
+    Ok(Reply::created(&account)?.with(header::LOCATION, format!("/api/v1/users/{user}/accounts/{id}")))
+}
+
+/// Deletes an account, and records that.
+pub fn remove(conn: &mut AnyConnection, user: DbUuid, id: DbUuid, me: &Caller) -> Result<(), Error> {
+    queries::delete(conn, user, id)?;
+    history::deleted(conn, &me.author, &ACCOUNT, &[id])
 }
 
 /// The types of accounts
@@ -95,10 +122,7 @@ pub async fn add(
     who.creates(1)
         .update(Target::parent(format!("user {id}")), move |conn, me| {
             let account = queries::add(conn, id, &new, DbTimestamp(now))?;
-            let (account_id, location) = (account.id, format!("/api/v1/users/{id}/accounts/{}", account.id));
-            let account = Account::new(account)?;
-            history::created(conn, &me.author, &ACCOUNT, [(account_id, history::fields_of(&account)?)])?;
-            Ok(Reply::created(&account)?.with(header::LOCATION, location))
+            show_created(conn, id, account, me)
         })
         .await
 }
@@ -138,10 +162,7 @@ pub async fn edit(
     body: Body<EditUserAccountRequest>,
 ) -> Result<Reply, Failure> {
     let (user, id, change) = (DbUuid::from(path.0), DbUuid::from(path.1), body.0.into_change());
-    let target = target(user, id).recorded(&ACCOUNT, id, Action::Changed, move |conn| {
-        history::fields_of(&Account::new(queries::get(conn, user, id)?)?)
-    });
-    who.update(target, move |conn, _| {
+    who.update(recorded(user, id), move |conn, _| {
         queries::edit(conn, user, id, &change, DbTimestamp(now))?;
         Ok(Reply::no_content())
     })
@@ -160,10 +181,5 @@ pub async fn edit(
 #[delete("/{userId}/accounts/{accountId}")]
 pub async fn delete(who: UserSelf, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     let (user, id) = (DbUuid::from(path.0), DbUuid::from(path.1));
-    who.update(target(user, id), move |conn, me| {
-        queries::delete(conn, user, id)?;
-        history::deleted(conn, &me.author, &ACCOUNT, &[id])?;
-        Ok(Reply::no_content())
-    })
-    .await
+    who.update(target(user, id), move |conn, me| remove(conn, user, id, me).map(|()| Reply::no_content())).await
 }

@@ -2,8 +2,13 @@
 //! accepts its address.
 
 mod handlers;
-mod queries;
+pub(crate) mod queries;
 mod wire;
+
+pub use self::{
+    handlers::{recorded, remove, show_created, target},
+    wire::{AddAccountRequest, EditUserAccountRequest},
+};
 
 use utoipa_actix_web::service_config::ServiceConfig;
 

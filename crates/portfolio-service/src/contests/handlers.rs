@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     auth::{Caller, ContestCreator, FormerContestCreator, Member, Visitor},
-    objects::{CONTEST, TEAM},
+    objects::CONTEST,
     teams,
 };
 
@@ -37,14 +37,28 @@ fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
 }
 
 /// The contest that an operation changes.
-fn target(id: DbUuid) -> Target<Caller> {
+#[must_use]
+pub fn target(id: DbUuid) -> Target<Caller> {
     Target::new(format!("contest {id}"), move |conn, _| show(conn, id))
+}
+
+/// The same with a record of its change in the history.
+#[must_use]
+pub fn recorded(id: DbUuid) -> Target<Caller> {
+    target(id).recorded(&CONTEST, id, Action::Changed, move |conn| fields(conn, id))
 }
 
 /// The fields of a contest that the history records.
 fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
     let (row, link, description) = queries::get(conn, id)?;
     history::fields_of(&ContestDetail::new(Contest::new(row)?, link, description, Vec::new()))
+}
+
+/// Records a new contest, and shows it.
+pub fn show_created(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<Reply, Error> {
+    let fields = fields(conn, id)?;
+    history::created(conn, &me.author, &CONTEST, [(id, fields)])?;
+    Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("/api/v1/contests/{id}")))
 }
 
 /// List contests
@@ -80,9 +94,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateContestRequest>
     who.creates(1)
         .create(move |conn, me| {
             let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
-            let fields = fields(conn, id)?;
-            history::created(conn, &me.author, &CONTEST, [(id, fields)])?;
-            Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("/api/v1/contests/{id}")))
+            show_created(conn, id, me)
         })
         .await
 }
@@ -123,8 +135,7 @@ pub async fn update(
     body: Body<EditContestRequest>,
 ) -> Result<Reply, Failure> {
     let (id, changes) = (DbUuid::from(*id), body.0.into_changes());
-    let target = target(id).recorded(&CONTEST, id, Action::Changed, move |conn| fields(conn, id));
-    who.update(target, move |conn, _| {
+    who.update(recorded(id), move |conn, _| {
         queries::update(conn, id, &changes, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
@@ -143,10 +154,7 @@ pub async fn update(
 pub async fn delete(who: ContestCreator, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.update(target(id), move |conn, me| {
-        let teams = restoration::delete(conn, id, DbTimestamp(now))?;
-        history::deleted(conn, &me.author, &TEAM, &teams)?;
-        history::deleted(conn, &me.author, &CONTEST, &[id])?;
-        Ok(Reply::no_content())
+        restoration::delete(conn, id, me, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }
@@ -167,10 +175,7 @@ pub async fn delete(who: ContestCreator, Now(now): Now, id: Path<Id>) -> Result<
 pub async fn restore(who: FormerContestCreator, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.update(Target::parent(format!("contest {id}")), move |conn, me| {
-        for team in restoration::restore(conn, id, DbTimestamp(now))? {
-            history::restored(conn, &me.author, &TEAM, team)?;
-        }
-        history::restored(conn, &me.author, &CONTEST, id)?;
+        restoration::restore(conn, id, me, DbTimestamp(now))?;
         show(conn, id)
     })
     .await

@@ -6,49 +6,55 @@ use maud::html;
 use service_kit::{
     database::{PageBounds, types::DbUuid},
     error::{Error, Failure},
-    http::Reply,
+    http::{Language, Reply},
+    page::PageContext,
 };
 
 use super::queries;
 use crate::{
     auth::Anybody,
     club::Club,
-    page::{self, MAX_ROWS, days, limit_note},
+    page::{self as pages, MAX_ROWS, days, limit_note},
     teams, users,
 };
 
 /// The newest contests.
-pub async fn list(who: Anybody, club: Club) -> Result<Reply, Failure> {
+pub async fn list(page: PageContext, who: Anybody, club: Club) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let contests = queries::list(conn, &PageBounds { after: None, rows: MAX_ROWS })?;
         let contests = contests.iter().map(|row| Ok((row, row.duration()?))).collect::<Result<Vec<_>, Error>>()?;
         let body = html! {
             ul {
                 @for (row, duration) in &contests {
-                    li { a href={ "/contests/" (row.id) } { (row.name) } " " small { (days(*duration, club.zone)) } }
+                    li { a href={ "/contests/" (row.id) } { (row.name) } " " small { (days(&page, *duration, club.zone, Language::date)) } }
                 }
             }
-            (limit_note(contests.len()))
+            (limit_note(&page, contests.len()))
+            (pages::links(&page, "/contests", &[("new-contest", "/new")]))
         };
-        Ok(page::reply("Contests", &html! {}, body))
+        Ok(pages::reply(&page, &page.text("contests"), &html! {}, body))
     })
     .await
 }
 
 /// One contest.
-pub async fn show(who: Anybody, club: Club, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn show(page: PageContext, who: Anybody, club: Club, id: Path<Id>) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let id = DbUuid::from(*id);
         let (row, link, description) = queries::get(conn, id)?;
         let teams = teams::queries::page_of_contest(conn, id, &PageBounds { after: None, rows: MAX_ROWS })?;
         let body = html! {
-            p.faint { (days(row.duration()?, club.zone)) }
+            p.faint { (days(&page, row.duration()?, club.zone, Language::day)) }
             p.text { (description) }
-            (page::link(&link))
-            h2 { "Teams" }
-            @if teams.is_empty() { p { "None yet." } } @else {
+            (pages::link(&link))
+            h2 { (page.text("teams")) }
+            @if teams.is_empty() { p { (page.text("none-yet")) } } @else {
                 div.table { table {
-                    thead { tr { th scope="col" { "Team" } th scope="col" { "Result" } th scope="col" { "Members" } } }
+                    thead { tr {
+                        th scope="col" { (page.text("team")) }
+                        th scope="col" { (page.text("result")) }
+                        th scope="col" { (page.text("members")) }
+                    } }
                     tbody {
                         @for (team, members) in &teams {
                             tr {
@@ -56,17 +62,18 @@ pub async fn show(who: Anybody, club: Club, id: Path<Id>) -> Result<Reply, Failu
                                 td { (team.result) }
                                 td {
                                     @for (n, person) in members.iter().enumerate() {
-                                        @if n > 0 { ", " } (users::on_page(person))
+                                        @if n > 0 { (page.language.separator()) } (users::on_page(person))
                                     }
                                 }
                             }
                         }
                     }
                 } }
-                (limit_note(teams.len()))
+                (limit_note(&page, teams.len()))
             }
+            (pages::links(&page, &format!("/contests/{id}"), &[("edit", "/edit"), ("new-team", "/teams/new")]))
         };
-        Ok(page::reply(&row.name, &html! {}, body))
+        Ok(pages::reply(&page, &row.name, &html! {}, body))
     })
     .await
 }

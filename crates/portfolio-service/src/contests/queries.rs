@@ -91,15 +91,14 @@ pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<V
     Ok(query.limit(bounds.rows).load(conn)?)
 }
 
+/// A contest of a user, and the user's teams in it.
+pub type OfUser = (Row, Vec<teams::queries::Row>);
+
 /// The contests with a team that a user is a member of, in the order of [`list`], each with those teams.
 ///
 /// # Errors
 /// 404 when there is no such user.
-pub fn of_user(
-    conn: &mut AnyConnection,
-    user: DbUuid,
-    bounds: &PageBounds<Position>,
-) -> Result<Vec<(Row, Vec<teams::queries::Row>)>, Error> {
+pub fn of_user(conn: &mut AnyConnection, user: DbUuid, bounds: &PageBounds<Position>) -> Result<Vec<OfUser>, Error> {
     users::queries::check_exists(conn, user)?;
     let ids = contest_team_members::table
         .inner_join(contest_teams::table)

@@ -8,11 +8,14 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, OnUnique},
+    history,
 };
 
 use super::queries::{name_taken, not_found};
 use crate::{
+    caller::Caller,
     deletion::{self, People},
+    objects::{CONTEST, TEAM},
     schema::contests,
     teams,
 };
@@ -27,11 +30,11 @@ struct Stored {
 /// Name, link, description, since, until, creator and time of creation.
 type Columns = (String, String, String, DbTimestamp, Option<DbTimestamp>, DbUuid, DbTimestamp);
 
-/// Deletes a contest with its teams, and returns the ids of these.
+/// Deletes a contest with its teams, and records that.
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn delete(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<Vec<DbUuid>, Error> {
+pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     let row = contests::table.find(id).select((
         contests::name,
         contests::link,
@@ -52,14 +55,15 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<
     let people = People { creator: contest.5, editors: Vec::new() };
     deletion::store(conn, id, &people, &Stored { contest, teams }, now)?;
     diesel::delete(contests::table.find(id)).execute(conn)?;
-    Ok(ids)
+    history::deleted(conn, &me.author, &TEAM, &ids)?;
+    history::deleted(conn, &me.author, &CONTEST, &[id])
 }
 
-/// Takes the deletion of a contest and its teams back, and returns the ids of the teams.
+/// Takes the deletion of a contest and its teams back, and records that.
 ///
 /// # Errors
 /// 404, also 30 days after the deletion; 409 when the name is taken.
-pub fn restore(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<Vec<DbUuid>, Error> {
+pub fn restore(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     let Stored { contest: (name, link, description, since, until, created_by, created_at), teams } =
         deletion::take(conn, id, now)?;
     diesel::insert_into(contests::table)
@@ -72,5 +76,8 @@ pub fn restore(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result
         .execute(conn)
         .on_unique("contests.name", name_taken)?;
     teams.insert(conn, id)?;
-    Ok(teams.ids())
+    for team in teams.ids() {
+        history::restored(conn, &me.author, &TEAM, team)?;
+    }
+    history::restored(conn, &me.author, &CONTEST, id)
 }

@@ -7,6 +7,7 @@ use service_kit::{
     database::{PageBounds, types::DbUuid},
     error::Failure,
     http::Reply,
+    page::PageContext,
     state::TimeDependent,
 };
 
@@ -14,52 +15,58 @@ use super::queries;
 use crate::{
     auth::Anybody,
     club::Club,
-    page::{self, MAX_ROWS, limit_note},
-    timeline::{Timeline, in_words},
+    page::{self as pages, MAX_ROWS, limit_note, semesters},
+    timeline::Timeline,
     users,
 };
 
 /// The groups.
-pub async fn list(who: Anybody) -> Result<Reply, Failure> {
+pub async fn list(page: PageContext, who: Anybody) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let groups = queries::list(conn, &PageBounds { after: None, rows: MAX_ROWS })?;
         let body = html! {
-            @if groups.is_empty() { p { "None yet." } }
+            @if groups.is_empty() { p { (page.text("none-yet")) } }
             ul { @for group in &groups { li { a href={ "/groups/" (group.id) } { (group.name) } } } }
-            (limit_note(groups.len()))
+            (limit_note(&page, groups.len()))
         };
-        Ok(page::reply("Groups", &html! {}, body))
+        Ok(pages::reply(&page, &page.text("groups"), &html! {}, body))
     })
     .await
 }
 
 /// One group.
-pub async fn show(who: Anybody, club: Club, TimeDependent(now): TimeDependent, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn show(
+    page: PageContext,
+    who: Anybody,
+    club: Club,
+    TimeDependent(now): TimeDependent,
+    id: Path<Id>,
+) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let mut group = queries::get(conn, DbUuid::from(*id))?;
         group.members.truncate(usize::try_from(MAX_ROWS).unwrap_or(0));
         let timeline = Timeline::new(group.members.iter().map(|(_, span)| *span), club.semester(now));
         let body = html! {
             @if !group.description.is_empty() { p.text { (group.description) } }
-            (page::link(&group.link))
+            (pages::link(&group.link))
             @if !group.admins.is_empty() {
-                h2 { "Administrators" }
+                h2 { (page.text("administrators")) }
                 ul { @for person in &group.admins { li { (users::on_page(person)) } } }
             }
-            h2 { "Members" }
-            @if group.members.is_empty() { p { "None yet." } } @else {
+            h2 { (page.text("members")) }
+            @if group.members.is_empty() { p { (page.text("none-yet")) } } @else {
                 div.timeline {
                     (timeline.axis())
                     ol {
                         @for (person, span) in &group.members {
-                            li { (users::on_page(person)) " " small { (in_words(*span)) } (timeline.row(*span, *span)) }
+                            li { (users::on_page(person)) " " small { (semesters(&page, *span)) } (timeline.row(*span, *span)) }
                         }
                     }
                 }
-                (limit_note(group.members.len()))
+                (limit_note(&page, group.members.len()))
             }
         };
-        Ok(page::reply(&group.group.name, &html! {}, body))
+        Ok(pages::reply(&page, &group.group.name, &html! {}, body))
     })
     .await
 }

@@ -9,10 +9,11 @@ use deserr::Deserr;
 use service_kit::{
     error::Failure,
     http::{Query, Reply},
+    page::PageContext,
     state::TimeDependent,
 };
 
-use super::{page, queries, resume::Resume};
+use super::{page as pages, queries, resume::Resume};
 use crate::{auth::Anybody, club::Club, groups, page::MAX_ROWS, users};
 
 /// The parameters of `/people`.
@@ -25,13 +26,14 @@ pub struct PeopleQuery {
 }
 
 /// The page `/people`.
-pub async fn people(who: Anybody, query: Query<PeopleQuery>) -> Result<Reply, Failure> {
+pub async fn people(page: PageContext, who: Anybody, query: Query<PeopleQuery>) -> Result<Reply, Failure> {
     let search = query.0.search.map(Text::into_inner).unwrap_or_default();
-    who.read(move |conn, _| Ok(page::list(&search, &users::queries::search(conn, &search, MAX_ROWS)?))).await
+    who.read(move |conn, _| Ok(pages::list(&page, &search, &users::queries::search(conn, &search, MAX_ROWS)?))).await
 }
 
 /// The page `/people/{name}`.
-pub async fn page(
+pub async fn person(
+    page: PageContext,
     who: Anybody,
     club: Club,
     TimeDependent(now): TimeDependent,
@@ -40,7 +42,7 @@ pub async fn page(
     who.read(move |conn, _| {
         let id = users::queries::id_by_name(conn, &name)?;
         let profile = queries::load(conn, id)?;
-        page::render(&profile, &groups::queries::of_user(conn, id)?, club.semester(now), club.zone)
+        pages::render(&page, &profile, &groups::queries::of_user(conn, id)?, club.semester(now), club.zone)
     })
     .await
 }

@@ -16,5 +16,5 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
 
 /// Registers the pages.
 pub fn pages(config: &mut web::ServiceConfig) {
-    config.route("/people", web::get().to(handlers::people)).route("/people/{name}", web::get().to(handlers::page));
+    config.route("/people", web::get().to(handlers::people)).route("/people/{name}", web::get().to(handlers::person));
 }

@@ -3,35 +3,45 @@
 use chrono_tz::Tz;
 use common::semester::YearWithSemester;
 use maud::html;
-use service_kit::{error::Error, http::Reply};
+use service_kit::{
+    error::Error,
+    http::{Language, Reply},
+    page::PageContext,
+};
 
 use super::queries::Profile;
 use crate::{
     groups::queries::Membership,
-    page::{self, days, limit_note},
-    timeline::{Timeline, in_words},
+    page::{self as pages, days, limit_note, semesters},
+    timeline::Timeline,
     users::{self, Person},
 };
 
 /// The members whose names contain a text.
-pub fn list(search: &str, people: &[Person]) -> Reply {
+pub fn list(page: &PageContext, search: &str, people: &[Person]) -> Reply {
     let body = html! {
         form role="search" action="/people" {
-            label { "Name " input type="search" name="search" value=(search) maxlength="64"; }
-            " " button { "Search" }
+            label { (page.text("name")) " " input type="search" name="search" value=(search) maxlength="64"; }
+            " " button { (page.text("search")) }
         }
-        @if people.is_empty() { p { "Nobody." } }
+        @if people.is_empty() { p { (page.text("nobody")) } }
         ul { @for person in people { li { (users::on_page(person)) } } }
-        (limit_note(people.len()))
+        (limit_note(page, people.len()))
     };
-    page::reply("People", &html! {}, body)
+    pages::reply(page, &page.text("people"), &html! {}, body)
 }
 
 /// The page of a member. `present` is the present semester.
 ///
 /// # Errors
 /// 500 for data that no write creates.
-pub fn render(profile: &Profile, groups: &[Membership], present: YearWithSemester, zone: Tz) -> Result<Reply, Error> {
+pub fn render(
+    page: &PageContext,
+    profile: &Profile,
+    groups: &[Membership],
+    present: YearWithSemester,
+    zone: Tz,
+) -> Result<Reply, Error> {
     let Profile { user, projects, teams } = profile;
     let accounts = user.accounts.iter().cloned().map(users::Account::new).collect::<Result<Vec<_>, _>>()?;
     let teams = teams.iter().map(|(contest, team)| Ok((contest, contest.duration()?, team)));
@@ -44,44 +54,48 @@ pub fn render(profile: &Profile, groups: &[Membership], present: YearWithSemeste
         @if !user.person.real_name().is_empty() { p { (user.person.real_name()) } }
         @if !user.bio.is_empty() { p.text { (user.bio) } }
         @if !accounts.is_empty() {
-            h2 { "Accounts" }
+            h2 { (page.text("accounts")) }
             ul.cards {
                 @for account in &accounts {
                     li {
                         a rel="me" href=[Some(account.url()).filter(|url| !url.is_empty())] {
-                            b { (account.type_title()) } small { (account.display_name()) }
+                            b { (account.type_title(page)) } small { (account.display_name()) }
                         }
                     }
                 }
             }
         }
-        h2 { "Projects" }
-        @if projects.is_empty() { p { "None yet." } } @else {
+        h2 { (page.text("projects")) }
+        @if projects.is_empty() { p { (page.text("none-yet")) } } @else {
             div.timeline {
                 (timeline.axis())
                 ol {
                     @for project in projects {
                         li {
                             a href={ "/projects/" (project.row.id) } { (project.row.name) } " "
-                            small { (in_words(project.own_span)) }
+                            small { (semesters(page, project.own_span)) }
                             (timeline.row(project.own_span, project.span))
                         }
                     }
                 }
             }
-            p.faint { "The frame is the project, the filled bar the time of " (user.person.name) " in it." }
-            (limit_note(projects.len()))
+            p.faint { (page.text("project-bars")) }
+            (limit_note(page, projects.len()))
         }
-        h2 { "Contests" }
-        @if teams.is_empty() { p { "None yet." } } @else {
+        h2 { (page.text("contests")) }
+        @if teams.is_empty() { p { (page.text("none-yet")) } } @else {
             div.table { table {
-                thead { tr { th scope="col" { "Contest" } th scope="col" { "Team" } th scope="col" { "Result" } } }
+                thead { tr {
+                    th scope="col" { (page.text("contest")) }
+                    th scope="col" { (page.text("team")) }
+                    th scope="col" { (page.text("result")) }
+                } }
                 tbody {
                     @for (contest, duration, team) in &teams {
                         tr {
                             td {
                                 a href={ "/contests/" (contest.id) } { (contest.name) }
-                                br; small { (days(*duration, zone)) }
+                                br; small { (days(page, *duration, zone, Language::date)) }
                             }
                             td { (team.name) }
                             td { (team.result) }
@@ -89,18 +103,18 @@ pub fn render(profile: &Profile, groups: &[Membership], present: YearWithSemeste
                     }
                 }
             } }
-            (limit_note(teams.len()))
+            (limit_note(page, teams.len()))
         }
         @if !groups.is_empty() {
-            h2 { "Groups" }
+            h2 { (page.text("groups")) }
             ul {
                 @for (group, span) in &groups {
-                    li { a href={ "/groups/" (group.id) } { (group.name) } " " small { (in_words(*span)) } }
+                    li { a href={ "/groups/" (group.id) } { (group.name) } " " small { (semesters(page, *span)) } }
                 }
             }
         }
-        p { a href=(resume) { "Résumé (JSON Resume)" } }
+        p { a href=(resume) { (page.text("resume")) } }
     };
     let head = html! { link rel="alternate" type="application/json" title="JSON Resume" href=(resume); };
-    Ok(page::reply(&user.person.name, &head, body))
+    Ok(pages::reply(page, &user.person.name, &head, body))
 }

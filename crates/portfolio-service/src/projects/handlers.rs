@@ -47,7 +47,8 @@ fn show_members(conn: &mut AnyConnection, id: DbUuid, page: &ListPart) -> Result
 }
 
 /// The project that an operation changes.
-fn target(id: DbUuid) -> Target<Caller> {
+#[must_use]
+pub fn target(id: DbUuid) -> Target<Caller> {
     Target::new(format!("project {id}"), move |conn, _| show(conn, id))
 }
 
@@ -57,8 +58,16 @@ fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
 }
 
 /// A target whose change the history records.
-fn recorded(target: Target<Caller>, id: DbUuid) -> Target<Caller> {
+#[must_use]
+pub fn recorded(target: Target<Caller>, id: DbUuid) -> Target<Caller> {
     target.recorded(&PROJECT, id, Action::Changed, move |conn| fields(conn, id))
+}
+
+/// Records a new project, and shows it.
+pub fn show_created(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<Reply, Error> {
+    let fields = fields(conn, id)?;
+    history::created(conn, &me.author, &PROJECT, [(id, fields)])?;
+    Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("/api/v1/projects/{id}")))
 }
 
 /// List projects
@@ -94,9 +103,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>
     who.creates(1)
         .create(move |conn, me| {
             let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
-            let fields = fields(conn, id)?;
-            history::created(conn, &me.author, &PROJECT, [(id, fields)])?;
-            Ok(Reply::created(&detail(conn, id)?)?.with(header::LOCATION, format!("/api/v1/projects/{id}")))
+            show_created(conn, id, me)
         })
         .await
 }
@@ -156,9 +163,7 @@ pub async fn update(
 pub async fn delete(who: ProjectCreator, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.update(target(id), move |conn, me| {
-        restoration::delete(conn, id, DbTimestamp(now))?;
-        history::deleted(conn, &me.author, &PROJECT, &[id])?;
-        Ok(Reply::no_content())
+        restoration::delete(conn, id, me, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }
@@ -179,8 +184,7 @@ pub async fn delete(who: ProjectCreator, Now(now): Now, id: Path<Id>) -> Result<
 pub async fn restore(who: FormerProjectCreator, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.update(Target::parent(format!("project {id}")), move |conn, me| {
-        restoration::restore(conn, id, DbTimestamp(now))?;
-        history::restored(conn, &me.author, &PROJECT, id)?;
+        restoration::restore(conn, id, me, DbTimestamp(now))?;
         show(conn, id)
     })
     .await

@@ -9,8 +9,13 @@
 mod handlers;
 mod page;
 pub mod queries;
-mod restoration;
+pub(crate) mod restoration;
 mod wire;
+
+pub use self::{
+    handlers::{recorded, show_created, target},
+    wire::{CreateProjectRequest, EditProjectRequest},
+};
 
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;

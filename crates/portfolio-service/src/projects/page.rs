@@ -7,6 +7,7 @@ use service_kit::{
     database::{PageBounds, types::DbUuid},
     error::{Error, Failure},
     http::Reply,
+    page::PageContext,
     state::TimeDependent,
 };
 
@@ -14,13 +15,18 @@ use super::queries;
 use crate::{
     auth::Anybody,
     club::Club,
-    page::{self, MAX_ROWS, limit_note},
-    timeline::{Timeline, in_words},
+    page::{self as pages, MAX_ROWS, limit_note, semesters},
+    timeline::Timeline,
     users,
 };
 
 /// The newest projects.
-pub async fn list(who: Anybody, club: Club, TimeDependent(now): TimeDependent) -> Result<Reply, Failure> {
+pub async fn list(
+    page: PageContext,
+    who: Anybody,
+    club: Club,
+    TimeDependent(now): TimeDependent,
+) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let projects = queries::list(conn, &PageBounds { after: None, rows: MAX_ROWS })?;
         let projects = projects.iter().map(|row| Ok((row, row.span()?))).collect::<Result<Vec<_>, Error>>()?;
@@ -31,21 +37,28 @@ pub async fn list(who: Anybody, club: Club, TimeDependent(now): TimeDependent) -
                 ol {
                     @for (row, span) in &projects {
                         li {
-                            a href={ "/projects/" (row.id) } { (row.name) } " " small { (in_words(*span)) }
+                            a href={ "/projects/" (row.id) } { (row.name) } " " small { (semesters(&page, *span)) }
                             (timeline.row(*span, *span))
                         }
                     }
                 }
             }
-            (limit_note(projects.len()))
+            (limit_note(&page, projects.len()))
+            (pages::links(&page, "/projects", &[("new-project", "/new")]))
         };
-        Ok(page::reply("Projects", &html! {}, body))
+        Ok(pages::reply(&page, &page.text("projects"), &html! {}, body))
     })
     .await
 }
 
 /// One project.
-pub async fn show(who: Anybody, club: Club, TimeDependent(now): TimeDependent, id: Path<Id>) -> Result<Reply, Failure> {
+pub async fn show(
+    page: PageContext,
+    who: Anybody,
+    club: Club,
+    TimeDependent(now): TimeDependent,
+    id: Path<Id>,
+) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let id = DbUuid::from(*id);
         let (row, link, description) = queries::get(conn, id)?;
@@ -54,24 +67,25 @@ pub async fn show(who: Anybody, club: Club, TimeDependent(now): TimeDependent, i
         let spans = members.iter().map(|(_, own)| *own).chain([span]);
         let timeline = Timeline::new(spans, club.semester(now));
         let body = html! {
-            p.faint { (in_words(span)) }
+            p.faint { (semesters(&page, span)) }
             p.text { (description) }
-            (page::link(&link))
-            h2 { "Members" }
-            @if members.is_empty() { p { "None yet." } } @else {
+            (pages::link(&link))
+            h2 { (page.text("members")) }
+            @if members.is_empty() { p { (page.text("none-yet")) } } @else {
                 div.timeline {
                     (timeline.axis())
                     ol {
                         @for (person, own) in &members {
-                            li { (users::on_page(person)) " " small { (in_words(*own)) } (timeline.row(*own, span)) }
+                            li { (users::on_page(person)) " " small { (semesters(&page, *own)) } (timeline.row(*own, span)) }
                         }
                     }
                 }
-                p.faint { "The frame is the project, the filled bar the member's time in it." }
-                (limit_note(members.len()))
+                p.faint { (page.text("project-bars")) }
+                (limit_note(&page, members.len()))
             }
+            (pages::links(&page, &format!("/projects/{id}"), &[("edit", "/edit"), ("members", "/members")]))
         };
-        Ok(page::reply(&row.name, &html! {}, body))
+        Ok(pages::reply(&page, &row.name, &html! {}, body))
     })
     .await
 }

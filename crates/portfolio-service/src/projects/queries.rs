@@ -65,6 +65,12 @@ struct MemberSpan {
 }
 
 impl MemberSpan {
+    /// A span as it is sent for a project with this span. An edge that is equal to the project's follows it.
+    fn of_project(project: Columns, span: YearWithSemesterDuration) -> Self {
+        let Columns { since, until } = span.into();
+        Self { since, until, follows_since: since == project.since, follows_until: until == project.until }
+    }
+
     /// The part inside the project's span, or all of it if the two do not overlap (contract, "Member spans").
     fn shown_within(&self, project: YearWithSemesterDuration) -> Result<YearWithSemesterDuration, Error> {
         let stored = Columns::from((self.since, self.until)).span()?;
@@ -161,15 +167,14 @@ pub fn members_within(
     rows.into_iter().map(|(person, span)| Ok((person, span.shown_within(project)?))).collect()
 }
 
+/// A project of a user, and the user's span that answers show.
+pub type OfUser = (Row, YearWithSemesterDuration);
+
 /// The projects of a user, the newest first, each with the user's span that answers show.
 ///
 /// # Errors
 /// 404 when there is no such user.
-pub fn of_user(
-    conn: &mut AnyConnection,
-    user: DbUuid,
-    bounds: &PageBounds<Position>,
-) -> Result<Vec<(Row, YearWithSemesterDuration)>, Error> {
+pub fn of_user(conn: &mut AnyConnection, user: DbUuid, bounds: &PageBounds<Position>) -> Result<Vec<OfUser>, Error> {
     people::queries::check_exists(conn, user)?;
     let mut query = project_members::table
         .inner_join(projects::table)
@@ -240,30 +245,65 @@ pub fn put_members(
     now: DbTimestamp,
 ) -> Result<(), Error> {
     let users: Vec<_> = members.iter().map(|(user, _)| *user).collect();
-    // Otherwise two concurrent lists would mix, or conflict in a row that both insert.
+    let (project, former) = lock_members(conn, id)?;
+    let members = members.iter().map(|(user, span)| (*user, MemberSpan::of_project(project, *span))).collect();
+    if users.iter().any(|user| !former.contains_key(user)) {
+        references::check_exist(conn, &users, |n| format!("/members/{n}/userId"))?;
+    }
+    replace_members(conn, id, &former, &members, me, now)
+}
+
+/// Gives a user a span in a project, or removes them from it, on behalf of `me`. The other members stay as they are.
+///
+/// # Errors
+/// 404 when there is no such project or user.
+pub fn put_member(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    (user, span): (DbUuid, Option<YearWithSemesterDuration>),
+    me: DbUuid,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    let (project, former) = lock_members(conn, id)?;
+    let mut members = former.clone();
+    match span {
+        Some(span) => {
+            people::queries::check_exists(conn, user)?;
+            members.insert(user, MemberSpan::of_project(project, span));
+        }
+        None => _ = members.remove(&user),
+    }
+    replace_members(conn, id, &former, &members, me, now)
+}
+
+/// The spans of a project and of its members. Locks the project: otherwise two concurrent lists would mix, or conflict in
+/// a row that both insert.
+fn lock_members(conn: &mut AnyConnection, id: DbUuid) -> Result<(Columns, HashMap<DbUuid, MemberSpan>), Error> {
     let project = projects::table.find(id).select((projects::since, projects::until));
     let span: Option<(Half, Option<Half>)> = match conn {
         AnyConnection::Postgresql(pg) => project.for_no_key_update().first(pg).optional()?,
         AnyConnection::Sqlite(sqlite) => project.first(sqlite).optional()?,
     };
-    let (since, until) = span.ok_or_else(not_found)?;
-    let member = |(user, span): &(DbUuid, YearWithSemesterDuration)| {
-        let span = Columns::from(*span);
-        let (follows_since, follows_until) = (span.since == since, span.until == until);
-        (*user, MemberSpan { since: span.since, until: span.until, follows_since, follows_until })
-    };
-    let members: HashMap<DbUuid, MemberSpan> = members.iter().map(member).collect();
-    let stored = project_members::table.filter(project_members::project_id.eq(id));
-    let former: Vec<(DbUuid, MemberSpan)> = with_connection!(conn, c => stored
+    let span = span.ok_or_else(not_found)?;
+    let members = project_members::table.filter(project_members::project_id.eq(id));
+    let members: Vec<(DbUuid, MemberSpan)> = with_connection!(conn, c => members
         .select((project_members::user_id, MemberSpan::as_select()))
         .load(c)?);
-    let former: HashMap<_, _> = former.into_iter().collect();
+    Ok((span.into(), members.into_iter().collect()))
+}
+
+fn replace_members(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    former: &HashMap<DbUuid, MemberSpan>,
+    members: &HashMap<DbUuid, MemberSpan>,
+    me: DbUuid,
+    now: DbTimestamp,
+) -> Result<(), Error> {
     if former == members {
         return Ok(());
     }
-    if users.iter().any(|user| !former.contains_key(user)) {
-        references::check_exist(conn, &users, |n| format!("/members/{n}/userId"))?;
-    }
+    let stored = project_members::table.filter(project_members::project_id.eq(id));
     with_connection!(conn, c => {
         diesel::update(projects::table.find(id)).set(projects::updated_at.eq(now)).execute(c)?;
         diesel::delete(stored).execute(c)?

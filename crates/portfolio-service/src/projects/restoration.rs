@@ -8,12 +8,14 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, OnUnique},
-    with_connection,
+    history, with_connection,
 };
 
 use super::queries::{name_taken, not_found};
 use crate::{
+    caller::Caller,
     deletion::{self, People},
+    objects::PROJECT,
     schema::{project_members, projects},
     span::Half,
 };
@@ -31,11 +33,11 @@ type Columns = (String, String, String, Half, Option<Half>, DbUuid, DbTimestamp)
 /// User, since, until, and whether these follow the project's.
 type Member = (DbUuid, Half, Option<Half>, bool, bool);
 
-/// Deletes a project with its list of members.
+/// Deletes a project with its list of members, and records that.
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn delete(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     let row = projects::table.find(id).select((
         projects::name,
         projects::link,
@@ -64,14 +66,14 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<
     let people = People { creator: project.5, editors: members.iter().map(|member| member.0).collect() };
     deletion::store(conn, id, &people, &Stored { project, members }, now)?;
     diesel::delete(projects::table.find(id)).execute(conn)?;
-    Ok(())
+    history::deleted(conn, &me.author, &PROJECT, &[id])
 }
 
-/// Takes the deletion of a project back.
+/// Takes the deletion of a project back, and records that.
 ///
 /// # Errors
 /// 404, also 30 days after the deletion; 409 when the name is taken.
-pub fn restore(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+pub fn restore(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     let Stored { project: (name, link, description, since, until, created_by, created_at), members } =
         deletion::take(conn, id, now)?;
     diesel::insert_into(projects::table)
@@ -95,7 +97,7 @@ pub fn restore(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result
     };
     let rows: Vec<_> = members.iter().map(row).collect();
     for rows in rows.chunks(1000) {
-        with_connection!(conn, c => diesel::insert_into(project_members::table).values(rows).execute(c)?);
+        with_connection!(&mut *conn, c => diesel::insert_into(project_members::table).values(rows).execute(c)?);
     }
-    Ok(())
+    history::restored(conn, &me.author, &PROJECT, id)
 }

@@ -47,7 +47,8 @@ fn fields(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<Value
 }
 
 /// A target whose change the history records.
-fn recorded(target: Target<Caller>, contest: DbUuid, id: DbUuid) -> Target<Caller> {
+#[must_use]
+pub fn recorded(target: Target<Caller>, contest: DbUuid, id: DbUuid) -> Target<Caller> {
     target.recorded(&TEAM, id, Action::Changed, move |conn| fields(conn, contest, id))
 }
 
@@ -58,8 +59,28 @@ fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page: &Li
 }
 
 /// The team that an operation changes. All teams of a contest have the same lock.
-fn target(contest: DbUuid, id: DbUuid) -> Target<Caller> {
+#[must_use]
+pub fn target(contest: DbUuid, id: DbUuid) -> Target<Caller> {
     Target::new(format!("contest {contest}"), move |conn, _| show(conn, contest, id))
+}
+
+/// Records a new team, which has no members, and shows it.
+pub fn show_created(
+    conn: &mut AnyConnection,
+    contest: DbUuid,
+    team: queries::Row,
+    me: &Caller,
+) -> Result<Reply, Error> {
+    let location = format!("/api/v1/contests/{contest}/teams/{}", team.id);
+    let fields = fields(conn, contest, team.id)?;
+    history::created(conn, &me.author, &TEAM, [(team.id, fields)])?;
+    Ok(Reply::created(&ContestTeam::from((team, Vec::new())))?.with(header::LOCATION, location))
+}
+
+/// Deletes a team, and records that.
+pub fn remove(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), Error> {
+    queries::delete(conn, id)?;
+    history::deleted(conn, &me.author, &TEAM, &[id])
 }
 
 /// Teams of a contest
@@ -105,10 +126,7 @@ pub async fn create(
     who.creates(1)
         .update(Target::parent(format!("contest {contest}")), move |conn, me| {
             let team = queries::create(conn, contest, &draft, me.id, DbTimestamp(now))?;
-            let location = format!("/api/v1/contests/{contest}/teams/{}", team.id);
-            let fields = fields(conn, contest, team.id)?;
-            history::created(conn, &me.author, &TEAM, [(team.id, fields)])?;
-            Ok(Reply::created(&ContestTeam::from((team, Vec::new())))?.with(header::LOCATION, location))
+            show_created(conn, contest, team, me)
         })
         .await
 }
@@ -165,12 +183,7 @@ pub async fn update(
 #[delete("/{contestId}/teams/{teamId}")]
 pub async fn delete(who: TeamCreator, path: Path<(Id, Id)>) -> Result<Reply, Failure> {
     let (contest, id) = ids(&path);
-    who.update(target(contest, id), move |conn, me| {
-        queries::delete(conn, id)?;
-        history::deleted(conn, &me.author, &TEAM, &[id])?;
-        Ok(Reply::no_content())
-    })
-    .await
+    who.update(target(contest, id), move |conn, me| remove(conn, id, me).map(|()| Reply::no_content())).await
 }
 
 /// Members of a team

@@ -11,8 +11,9 @@ mod wire;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
+    handlers::{recorded, remove, show_created, target},
     restoration::Stored,
-    wire::{ContestTeam, ContestTeamWithoutMembers},
+    wire::{AddContestTeamRequest, ContestTeam, ContestTeamWithoutMembers, EditContestTeamRequest},
 };
 
 /// Registers the operations below `/contests`.

@@ -19,12 +19,21 @@ use super::{
     wire::{EditUserRequest, ListQuery, User, UserDetail},
 };
 use crate::{
-    auth::{ProfileOwner, UserSelf, Visitor},
+    auth::{Caller, ProfileOwner, UserSelf, Visitor},
     objects::PROFILE,
 };
 
 fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
     Reply::json(&UserDetail::new(queries::get(conn, id)?)?)
+}
+
+/// The user whom an operation changes. The history records the change.
+#[must_use]
+pub fn recorded(id: DbUuid) -> Target<Caller> {
+    let target = Target::new(format!("user {id}"), move |conn, _| show(conn, id));
+    target.recorded(&PROFILE, id, Action::Changed, move |conn| {
+        history::fields_of(&UserDetail::own(queries::get(conn, id)?)?)
+    })
 }
 
 /// List users
@@ -89,10 +98,8 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 #[patch("/{userId}")]
 pub async fn edit(who: UserSelf, Now(now): Now, id: Path<Id>, body: Body<EditUserRequest>) -> Result<Reply, Failure> {
     let (id, change) = (DbUuid::from(*id), body.0.into_change());
-    let target = Target::new(format!("user {id}"), move |conn, _| show(conn, id));
-    let target = target.recorded(&PROFILE, id, Action::Changed, move |conn| {
-        history::fields_of(&UserDetail::own(queries::get(conn, id)?)?)
-    });
-    who.update(target, move |conn, _| queries::edit(conn, id, &change, DbTimestamp(now)).map(|()| Reply::no_content()))
-        .await
+    who.update(recorded(id), move |conn, _| {
+        queries::edit(conn, id, &change, DbTimestamp(now)).map(|()| Reply::no_content())
+    })
+    .await
 }

@@ -11,8 +11,9 @@ mod wire;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
+    handlers::recorded,
     queries::Person,
-    wire::{Account, User, on_page},
+    wire::{Account, EditUserRequest, User, on_page},
 };
 
 /// Registers the operations below `/users`.

@@ -1,5 +1,7 @@
 //! Users in the database.
 
+use std::collections::HashMap;
+
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
@@ -167,6 +169,20 @@ pub fn id_by_name(conn: &mut AnyConnection, name: &str) -> Result<DbUuid, Error>
         return Err(not_found());
     }
     users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?.ok_or_else(not_found)
+}
+
+/// The ids of the users of these sign-in names. A name that no user has may differ in the case of its letters from one
+/// in lower case.
+pub fn ids_by_names(conn: &mut AnyConnection, names: &[&str]) -> Result<HashMap<String, DbUuid>, Error> {
+    let mut wanted: Vec<String> = names.iter().flat_map(|name| [(*name).to_owned(), name.to_lowercase()]).collect();
+    wanted.retain(|name| is_sign_in_name(name));
+    let found = users::table.filter(users::name.eq_any(wanted)).select((users::name, users::id));
+    let found: HashMap<String, DbUuid> = found.load(conn)?.into_iter().collect();
+    let id = |name: &&str| {
+        let id = found.get(*name).or_else(|| found.get(&name.to_lowercase()))?;
+        Some(((*name).to_owned(), *id))
+    };
+    Ok(names.iter().filter_map(id).collect())
 }
 
 /// The accounts of a user, ordered by type. The list is empty when there is no such user.

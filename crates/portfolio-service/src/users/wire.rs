@@ -7,7 +7,7 @@ use common::{
 use deserr::Deserr;
 use maud::{Markup, html};
 use serde::Serialize;
-use service_kit::{database::types::DbUuid, error::Error};
+use service_kit::{database::types::DbUuid, error::Error, page::PageContext};
 use utoipa::{
     IntoParams, PartialSchema, ToSchema,
     openapi::{
@@ -134,16 +134,28 @@ impl Account {
 }
 
 impl Account {
+    /// The id.
+    #[must_use]
+    pub fn id(&self) -> DbUuid {
+        self.id
+    }
+
+    /// The type.
+    #[must_use]
+    pub fn type_(&self) -> AccountType {
+        self.type_
+    }
+
     /// The name of its type.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         self.type_.name()
     }
 
-    /// The name of its type as the site itself writes it.
+    /// The name of its type on a page.
     #[must_use]
-    pub fn type_title(&self) -> &'static str {
-        self.type_.title()
+    pub fn type_title(&self, page: &PageContext) -> String {
+        self.type_.title(page)
     }
 
     /// The name of the account.
@@ -174,6 +186,7 @@ pub struct EditUserRequest {
 
 impl EditUserRequest {
     /// Converts to the changes of a row.
+    #[must_use]
     pub fn into_change(self) -> Change {
         Change { bio: self.bio.map(Text::into_inner), publishes_real_name: self.check }
     }

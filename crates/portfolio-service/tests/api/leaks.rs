@@ -2,6 +2,7 @@
 //! GET as each kind of caller. A new private field needs a string in [`plant`].
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
+use portfolio_service::server::INFO;
 use rstest::rstest;
 use serde_json::json;
 use service_kit::database::types::DbUuid;
@@ -59,7 +60,7 @@ fn plant(club: &Club, objects: &mut Objects) -> Vec<Secret> {
 }
 
 /// Paths besides those of the operations.
-const OTHER_PATHS: [&str; 22] = [
+const OTHER_PATHS: [&str; 21] = [
     "/api/v1/users?name=bob",
     "/api/v1/users?name=susan",
     "/api/v1/users?includeSuspended=true",
@@ -72,9 +73,8 @@ const OTHER_PATHS: [&str; 22] = [
     "/problems",
     "/openapi.json",
     "/docs/",
-    "/",
-    "/projects",
-    "/contests",
+    "/people?search=name",
+    "/language",
     "/people/alice",
     "/people/bob",
     "/people/carol",
@@ -87,8 +87,8 @@ const OTHER_PATHS: [&str; 22] = [
 fn every_get(objects: &Objects) -> Vec<String> {
     let templates = DOCUMENT["paths"].as_object().unwrap().iter().filter(|(_, item)| item["get"].is_object());
     let mut paths: Vec<_> = templates.flat_map(|(template, _)| objects.paths(template, false)).collect();
-    let pages = ["/projects/{projectId}", "/contests/{contestId}"];
-    paths.extend(pages.iter().flat_map(|template| objects.paths(template, false)));
+    let pages = INFO.front_page_paths.iter().filter(|template| !template.contains("{name}"));
+    paths.extend(pages.flat_map(|template| objects.paths(template, false)));
     paths.extend(OTHER_PATHS.map(str::to_owned));
     paths
 }

@@ -25,6 +25,7 @@ mod identity;
 mod import;
 mod leaks;
 mod matrix;
+mod member_forms;
 mod openapi;
 mod operations;
 mod people;

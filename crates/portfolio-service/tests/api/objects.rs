@@ -39,6 +39,14 @@ impl Objects {
         id
     }
 
+    /// Inserts a group and returns the path of its page.
+    pub fn with_group(mut self, club: &Club) -> String {
+        let rows = Rows { now: DbTimestamp(club.clock.now()), bob: id(BOB) };
+        let group = self.add("groupId", DbUuid::new());
+        rows.group(&mut club.connect(), group);
+        format!("/groups/{group}")
+    }
+
     /// Inserts a user.
     pub fn add_user(&mut self, club: &Club, id: DbUuid, name: &str) {
         let rows = Rows { now: DbTimestamp(club.clock.now()), bob: crate::harness::id(BOB) };

@@ -74,7 +74,7 @@ fn a_browser_gets_a_page_for_a_refusal_and_a_program_a_problem() {
         let accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         let refused = club.anonymous().header("accept", accept).get(&path).expect(status);
         let shown = page_of_any_status(&refused);
-        assert!(shown.contains("<a href=\"/\">Start</a>") && shown.contains("<h1>"), "{shown}");
+        assert!(shown.contains("href=\"/\">Start</a>") && shown.contains("<h1>"), "{shown}");
         assert_eq!(refused.header("cache-control"), Some("no-store"));
         for accept in ["*/*", "application/json"] {
             let problem = club.anonymous().header("accept", accept).get(&path).expect(status);
@@ -129,9 +129,63 @@ fn pages_of_projects_and_contests_show_who_was_in_them(#[values(Sqlite, Postgres
     assert!(page(club.anonymous().get("/contests")).contains(&cup));
     let shown = page(club.anonymous().get(&cup));
     let members = "<td><a href=\"/people/bob\">bob</a> (real name of bob), susan</td>";
-    for part in ["<h1>Cup</h1>", "3 April 2026 – 5 April 2026", members] {
+    for part in ["<h1>Cup</h1>", "Friday, 3 April 2026 – Sunday, 5 April 2026", members] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
+}
+
+#[rstest]
+fn every_page_is_the_same_for_everybody_in_the_language_of_the_reader(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--club-name", "Tea & <Cake>", "--club-url", "https://tea.example/"]);
+    let [old, new, cup] = with_bob(&club);
+    let group = Objects::new().with_group(&club);
+    let (old, new, cup) = (old.as_str(), new.as_str(), cup.as_str());
+    let pages = ["/people", "/people/bob", "/projects", old, new, "/contests", cup, "/groups", &group];
+    let in_japanese = |path: &str| page(club.anonymous().header("accept-language", "ja,en;q=0.5").get(path));
+    for path in pages {
+        let english = club.anonymous().get(path);
+        let vary: Vec<_> = english.headers.iter().filter(|(name, _)| name == "vary").map(|(_, value)| value).collect();
+        assert!(vary.iter().any(|value| *value == "Accept-Language"), "{path}: {vary:?}");
+        assert!(vary.iter().any(|value| value.contains("Cookie")), "{path}: {vary:?}");
+        let tag = english.header("etag").unwrap().to_owned();
+        assert_eq!(club.by(BOB).header("if-none-match", &tag).get(path).status, 304, "{path}");
+        let (english, japanese) = (page(english), in_japanese(path));
+        assert!(english.contains("<html lang=\"en\">") && japanese.contains("<html lang=\"ja\">"), "{path}");
+        assert_ne!(
+            club.anonymous().header("accept-language", "ja").header("if-none-match", &tag).get(path).status,
+            304
+        );
+        let chosen = club.anonymous().header("accept-language", "en").header("cookie", "language=ja");
+        assert_eq!(page(chosen.get(path)), japanese, "{path}");
+        for member in [ALICE, BOB, SUSAN] {
+            assert_eq!(page(club.by(member).get(path)), english, "{path} as {member} sees it");
+        }
+        for shown in [&english, &japanese] {
+            for part in
+                ["<b>Tea &amp; &lt;Cake&gt;</b>", "href=\"https://tea.example/\"", "href=\"/me\"", "/language?set="]
+            {
+                assert!(shown.contains(part), "{path}: {part}: {shown}");
+            }
+        }
+        let untranslated = ["None yet", "Members", "Projects", "People", "Contests", "since", "April", "Start"];
+        for text in untranslated {
+            assert!(!japanese.contains(&format!(">{text}")), "{path}: {text} in {japanese}");
+        }
+    }
+    assert!(in_japanese(cup).contains("2026年4月3日(金)～2026年4月5日(日)"));
+    let shown = in_japanese("/people/bob");
+    for part in [
+        "<small>2023年10月～2025年3月</small>",
+        "<small>2025年4月から</small>",
+        "<small>2026年4月3日～2026年4月5日</small>",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    // The language link leads back to the page.
+    let link = format!("/language?set=ja&amp;to={}", old.replace('/', "%2F"));
+    assert!(page(club.anonymous().get(old)).contains(&link));
+    let changed = club.anonymous().get(&link.replace("&amp;", "&")).expect(303);
+    assert_eq!(changed.header("location"), Some(old));
 }
 
 #[rstest]
@@ -281,8 +335,8 @@ fn a_page_shows_at_most_200_rows_of_a_list(#[values(Sqlite, Postgres)] backend: 
         assert!(shown.contains(note), "{path}");
         shown.matches(row).count()
     };
-    assert_eq!(rows("/projects", "href=\"/projects/"), 200);
-    assert_eq!(rows("/contests", "href=\"/contests/"), 200);
+    assert_eq!(rows("/projects", "<li><a href=\"/projects/"), 200);
+    assert_eq!(rows("/contests", "<li><a href=\"/contests/"), 200);
     assert_eq!(rows("/people/bob", "href=\"/projects/"), 200);
     assert_eq!(rows("/people/bob", "href=\"/contests/"), 200);
     assert_eq!(rows(&format!("/projects/{}", objects.first("projectId")), "<li>"), 200);

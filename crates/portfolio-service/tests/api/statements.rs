@@ -14,7 +14,16 @@ const MAX_STATEMENTS: u64 = 10;
 const NOT_GROWING: [&str; 4] = ["/ping", "/account-types", "/users/me", "/{accountId}"];
 
 /// The pages.
-const PAGES: [&str; 5] = ["/people/bob", "/projects", "/projects/{projectId}", "/contests", "/contests/{contestId}"];
+const PAGES: [&str; 8] = [
+    "/people/bob",
+    "/projects",
+    "/projects/{projectId}",
+    "/projects/{projectId}/members",
+    "/contests",
+    "/contests/{contestId}",
+    "/contests/{contestId}/edit",
+    "/me",
+];
 
 /// The number of statements so far.
 fn statements(club: &Club) -> u64 {

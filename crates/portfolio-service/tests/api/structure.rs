@@ -7,7 +7,10 @@ use portfolio_service::schema::TABLES;
 use rules::{ForeignWrites, Layout};
 
 const LAYOUT: Layout = Layout {
-    slices: &["users", "accounts", "groups", "events", "projects", "teams", "contests", "profiles", "feeds", "history"],
+    slices: &[
+        "users", "accounts", "groups", "events", "projects", "teams", "contests", "profiles", "feeds", "history",
+        "pages",
+    ],
     base: &[
         "account_type",
         "auth",

@@ -15,7 +15,7 @@ mod target;
 
 use std::{hash::Hash, pin::Pin, sync::Arc};
 
-use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, web::Bytes};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, http::StatusCode, web::Bytes};
 use common::problem::Problem;
 use futures_util::stream;
 
@@ -329,6 +329,23 @@ impl<A: Authenticator> Guard<A> {
     pub fn dry_run(mut self, is_dry_run: bool) -> Self {
         self.is_dry_run = is_dry_run;
         self
+    }
+
+    /// The result of a form, which has run by a clone of this guard. After a refusal that another try can mend, the form
+    /// is shown again, with what was typed.
+    ///
+    /// # Errors
+    /// Those that the form cannot mend.
+    pub async fn or_form_again<F>(self, result: Result<Reply, Failure>, mut show: F) -> Result<Reply, Failure>
+    where
+        F: FnMut(&mut AnyConnection, &A::Caller, &Problem) -> Result<Reply, Error> + Send + 'static,
+    {
+        let problem = match result {
+            Err(Failure(problem)) if [400, 409, 412, 422].contains(&problem.status()) => problem,
+            result => return result,
+        };
+        let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::BAD_REQUEST);
+        self.read(move |conn, caller| Ok(show(conn, caller, &problem)?.with_status(status))).await
     }
 
     fn cacheable(&self, reply: Reply) -> Reply {

@@ -54,8 +54,9 @@ impl PageContext {
         let seconds = retry_after.and_then(|(_, seconds)| seconds.parse::<u32>().ok()).unwrap_or(1);
         let about = format!("problem-{}-about", problem.status());
         let has_text = self.find(&about).is_some();
-        // What is wrong with this request stands only in the problem.
+        // What is wrong with this request stands only in the problem, and how to sign in if no page does that.
         let is_special = matches!(problem.status(), 400 | 403 | 409 | 413 | 415 | 421) || !has_text;
+        let is_special = is_special || (problem.status() == 401 && self.sign_in_address().is_none());
         html! {
             @if has_text { p { (self.format(&about, &[("seconds", seconds.into())])) } }
             @if is_special { p.faint lang="en" { (problem.explanation()) } }

@@ -1,0 +1,384 @@
+//! The pages on which members act: they do what the operations do, and a refusal loses nothing.
+
+use portfolio_service::{account_type::AccountType, server::INFO};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::{
+    builders::{NOBODY, contest, member, project, semester, span, team},
+    front_page::{
+        forms::{HTML, attribute, fields, open, send, set},
+        page,
+    },
+    harness::{
+        ALICE, BOB,
+        Backend::{self, Postgres, Sqlite},
+        CAROL, Club, DAVE, SUSAN, id, real_name,
+    },
+};
+
+fn of_api(club: &Club, path: &str) -> Value {
+    club.by(ALICE).get(&format!("/api/v1{path}")).expect(200).json()
+}
+
+fn profile(club: &Club, name: &str) -> Value {
+    of_api(club, &format!("/users/{}", id(name)))
+}
+
+/// The number of changes that the history has.
+fn changes(club: &Club) -> usize {
+    club.by(ALICE).get("/api/v1/audit").expect(200).json().as_array().unwrap().len()
+}
+
+/// Creates a project with carol and dave, and returns its path.
+fn with_members(club: &Club) -> String {
+    let path = project(club, CAROL, "robot");
+    let members = [member(CAROL, (2024, 0), None), member(DAVE, (2023, 0), Some((2024, 1)))];
+    club.by(CAROL).put(&format!("{path}/members"), json!({"members": members})).expect(204);
+    path.replace("/api/v1", "")
+}
+
+/// The paths of the pages, with objects that carol may change.
+fn paths(club: &Club) -> Vec<String> {
+    let project = with_members(club);
+    let contest = contest(club, CAROL, "cup");
+    let team = team(club, CAROL, &contest, "the team");
+    let accounts = format!("/api/v1/users/{}/accounts", id(CAROL));
+    let account = json!({"type": 5, "url": "https://github.com/carol", "displayName": "Carol"});
+    let account = club.by(CAROL).post(&accounts, account).expect(201).json();
+    let last = |path: &str| path.rsplit('/').next().unwrap().to_owned();
+    let values = [
+        ("projectId", last(&project)),
+        ("contestId", last(&contest)),
+        ("teamId", last(&team)),
+        ("accountId", account["id"].as_str().unwrap().to_owned()),
+        ("userId", id(CAROL).to_string()),
+        ("name", CAROL.to_owned()),
+    ];
+    let paths = INFO.front_page_paths.iter().filter(|path| !path.starts_with("/groups/"));
+    paths
+        .map(|path| values.iter().fold((*path).to_owned(), |path, (name, id)| path.replace(&format!("{{{name}}}"), id)))
+        .collect()
+}
+
+/// Whether everybody may read a page.
+fn is_public(path: &str) -> bool {
+    let depth = path.matches('/').count();
+    depth == 1 && path != "/me" || depth == 2 && !path.ends_with("/new") && path != "/deleted"
+}
+
+#[rstest]
+fn every_page_is_there_in_both_languages_and_only_for_whom_it_is(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let paths = paths(&club);
+    assert!(paths.len() > 20);
+    for path in paths {
+        for language in ["en", "ja"] {
+            let by = club.by(CAROL).header("accept", HTML).header("accept-language", language);
+            let shown = page::check(&by.get(&path).expect(200));
+            assert!(shown.contains(&format!("<html lang=\"{language}\">")), "{shown}");
+            assert_eq!(shown.matches("<h1>").count(), 1, "{shown}");
+            assert!(!shown.contains(&real_name(CAROL)), "{shown}");
+        }
+        let nobody = club.anonymous().header("accept", HTML).get(&path);
+        if is_public(&path) {
+            nobody.expect(200);
+            continue;
+        }
+        let shown = page::check(&nobody.expect(401));
+        assert!(shown.contains("Please sign in") && shown.contains("X-Forwarded-User"), "{shown}");
+        club.anonymous().get(&path).refused(401, "not-signed-in");
+        club.by(SUSAN).get(&path).refused(403, "account-inactive");
+        let by_dave = club.by(DAVE).header("accept", HTML).get(&path).status;
+        let may = ["/me", "/deleted"].contains(&&*path) || path.ends_with("/new") && !path.starts_with("/people");
+        // Dave is a member of the project.
+        let may = may || path.starts_with("/projects/") && !path.ends_with("/delete");
+        assert_eq!(by_dave, if may { 200 } else { 403 }, "{path}");
+    }
+}
+
+#[rstest]
+fn a_member_says_about_themself_what_they_like(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let path = format!("/people/{}/profile", id(BOB));
+    let mut form = fields(&open(&club, BOB, "/me"), &path);
+    // Saved as it is, nothing changes.
+    let before = changes(&club);
+    assert_eq!(send(&club, BOB, &path, &form).expect(303).header("location"), Some("/me"));
+    assert_eq!(changes(&club), before);
+    form = fields(&open(&club, BOB, "/me"), &path);
+    set(&mut form, "bio", "I <draw>.\r\nAnd sing.");
+    set(&mut form, "check", "true");
+    for _ in 0..2 {
+        send(&club, BOB, &path, &form).expect(303);
+    }
+    assert_eq!(changes(&club), before + 1);
+    let shown = profile(&club, BOB);
+    assert_eq!((&shown["bio"], &shown["realName"]), (&json!("I <draw>.\nAnd sing."), &json!(real_name(BOB))));
+    let mut form = fields(&open(&club, BOB, "/me"), &path);
+    set(&mut form, "bio", &"x".repeat(257));
+    let refused = page::check(&send(&club, BOB, &path, &form).expect(400));
+    assert!(refused.contains("id=\"f-bio-error\">This is too short or too long."), "{refused}");
+    assert!(fields(&refused, &path).contains(&("bio".to_owned(), "x".repeat(257))), "{refused}");
+    // Not for others, and not from another site.
+    send(&club, CAROL, &path, &vec![("bio".to_owned(), "x".to_owned())]).expect(403);
+    send(&club, "unknown", &path, &vec![]).expect(403);
+    let other = club.by(BOB).header("content-type", "application/x-www-form-urlencoded");
+    let other = other.header("origin", "https://evil.example").send_bytes("POST", &path, b"bio=x".to_vec());
+    other.refused(403, "cross-site-request");
+    assert_eq!(profile(&club, BOB), shown);
+    // An admin may.
+    assert_eq!(
+        send(&club, ALICE, &path, &vec![("bio".to_owned(), "y".to_owned())]).expect(303).header("location"),
+        Some("/people")
+    );
+    assert_eq!(profile(&club, BOB)["realName"], "");
+}
+
+#[rstest]
+fn members_add_change_and_delete_accounts(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let accounts = || profile(&club, BOB)["accounts"].as_array().unwrap().clone();
+    let new = format!("/people/{}/accounts/new", id(BOB));
+    let shown = open(&club, BOB, "/me");
+    for type_ in AccountType::all() {
+        assert!(shown.contains(&format!("href=\"{new}?type={}\"", type_.number())), "{shown}");
+        let form = open(&club, BOB, &format!("{new}?type={}", type_.number()));
+        assert!(form.contains(&format!("Such as {}</small>", type_.form())), "{form}");
+    }
+    let mut form = fields(&open(&club, BOB, &format!("{new}?type=5")), &new);
+    set(&mut form, "url", "https://example.com/bob");
+    set(&mut form, "displayName", "<Bob>");
+    let refused = page::check(&send(&club, BOB, &new, &form).expect(400));
+    assert!(refused.contains("id=\"f-url-error\">This address does not fit the kind of account."), "{refused}");
+    let mut form = fields(&refused, &new);
+    assert!(form.contains(&("displayName".to_owned(), "<Bob>".to_owned())), "{form:?}");
+    set(&mut form, "url", " https://github.com/bob ");
+    for _ in 0..2 {
+        send(&club, BOB, &new, &form).expect(303);
+    }
+    let made = accounts();
+    assert_eq!(made.len(), 1);
+    assert_eq!((&made[0]["url"], &made[0]["type"]), (&json!("https://github.com/bob"), &json!(5)));
+    let second = fields(&open(&club, BOB, &format!("{new}?type=5")), &new);
+    let mut second: Vec<_> = second.into_iter().filter(|(name, _)| name != "url" && name != "displayName").collect();
+    second.extend([("url", "https://github.com/b"), ("displayName", "b")].map(|(a, b)| (a.to_owned(), b.to_owned())));
+    let conflict = page::check(&send(&club, BOB, &new, &second).expect(409));
+    assert!(conflict.contains("value=\"https://github.com/b\""), "{conflict}");
+    let path = format!("/people/{}/accounts/{}", id(BOB), made[0]["id"].as_str().unwrap());
+    let (mut mine, mut theirs) = (fields(&open(&club, BOB, &path), &path), fields(&open(&club, ALICE, &path), &path));
+    set(&mut theirs, "displayName", "Theirs");
+    send(&club, ALICE, &path, &theirs).expect(303);
+    set(&mut mine, "displayName", "Mine");
+    let stale = page::check(&send(&club, BOB, &path, &mine).expect(412));
+    assert!(stale.contains("Somebody has changed this meanwhile") && stale.contains("(Theirs)"), "{stale}");
+    send(&club, BOB, &path, &fields(&stale, &path)).expect(303);
+    assert_eq!(accounts()[0]["displayName"], "Mine");
+    club.by(CAROL).header("accept", HTML).get(&path).expect(403);
+    let delete = format!("{path}/delete");
+    send(&club, CAROL, &delete, &vec![]).expect(403);
+    send(&club, BOB, &delete, &fields(&open(&club, BOB, &path), &delete)).expect(303);
+    assert_eq!(accounts(), Vec::<Value>::new());
+    club.by(BOB).header("accept", HTML).get(&path).expect(404);
+}
+
+#[rstest]
+fn projects_are_made_changed_and_deleted(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut form = fields(&open(&club, BOB, "/projects/new"), "/projects/new");
+    for (name, value) in [("name", "robot"), ("description", "1\r\n2"), ("link", "club.example"), ("since", "2025-1")] {
+        set(&mut form, name, value);
+    }
+    let refused = page::check(&send(&club, BOB, "/projects/new", &form).expect(400));
+    assert!(refused.contains("id=\"f-link-error\">"), "{refused}");
+    let mut form = fields(&refused, "/projects/new");
+    assert!(form.contains(&("since".to_owned(), "2025-1".to_owned())), "{form:?}");
+    set(&mut form, "link", "https://club.example/robot");
+    set(&mut form, "until", "2024-0");
+    let refused = page::check(&send(&club, BOB, "/projects/new", &form).expect(400));
+    assert!(refused.contains("id=\"f-until-error\">The end must be after the start."), "{refused}");
+    set(&mut form, "until", "2026-1");
+    let made = send(&club, BOB, "/projects/new", &form).expect(303);
+    let members = made.header("location").unwrap().to_owned();
+    let path = members.strip_suffix("/members").unwrap();
+    assert_eq!(send(&club, BOB, "/projects/new", &form).expect(303).header("location"), Some(&*members));
+    let saved = || of_api(&club, path);
+    assert_eq!((&saved()["description"], &saved()["duration"]), (&json!("1\n2"), &span((2025, 1), Some((2026, 1)))));
+    // Oneself first.
+    let form = fields(&open(&club, BOB, &members), &members);
+    assert!(form.contains(&("names".to_owned(), BOB.to_owned())), "{form:?}");
+    send(&club, BOB, &members, &form).expect(303);
+    assert_eq!(saved()["members"][0]["duration"], span((2025, 1), Some((2026, 1))));
+    let edit = format!("{path}/edit");
+    let before = (saved(), changes(&club));
+    send(&club, BOB, &edit, &fields(&open(&club, BOB, &edit), &edit)).expect(303);
+    assert_eq!((saved(), changes(&club)), before);
+    let (mut mine, mut theirs) = (fields(&open(&club, BOB, &edit), &edit), fields(&open(&club, ALICE, &edit), &edit));
+    set(&mut theirs, "name", "theirs");
+    send(&club, ALICE, &edit, &theirs).expect(303);
+    set(&mut mine, "name", "mine");
+    set(&mut mine, "until", "");
+    let stale = page::check(&send(&club, BOB, &edit, &mine).expect(412));
+    assert!(stale.contains("<b>theirs</b> October 2025 – March 2027"), "{stale}");
+    send(&club, BOB, &edit, &fields(&stale, &edit)).expect(303);
+    assert_eq!((&saved()["name"], &saved()["duration"]), (&json!("mine"), &span((2025, 1), None)));
+    // The member's end followed that of the project.
+    assert_eq!(saved()["members"][0]["duration"], span((2025, 1), None));
+    club.by(CAROL).header("accept", HTML).get(&edit).expect(403);
+    mine.retain(|(name, _)| name != "_tag");
+    send(&club, CAROL, &edit, &mine).expect(403);
+    let delete = format!("{path}/delete");
+    let form = fields(&open(&club, BOB, &delete), &delete);
+    send(&club, CAROL, &delete, &form).expect(403);
+    send(&club, BOB, &delete, &form).expect(303);
+    club.by(BOB).get(path).refused(404, "not-found");
+}
+
+#[rstest]
+fn the_span_of_one_member_changes_no_other(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let project = with_members(&club);
+    let of = |name: &str| {
+        let members = of_api(&club, &format!("{project}/members"));
+        members
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|member| member["name"] == name)
+            .map(|member| member["duration"].clone())
+    };
+    assert!(open(&club, DAVE, "/me").contains(&format!("href=\"{project}/members/{}\"", id(DAVE))));
+    let path = format!("{project}/members/{}", id(DAVE));
+    let mut form = fields(&open(&club, DAVE, &path), &path);
+    // Dave's span is shown within the project's.
+    assert!(form.contains(&("since".to_owned(), "2024-0".to_owned())), "{form:?}");
+    let before = (of_api(&club, &project), changes(&club));
+    set(&mut form, "until", "2023-0");
+    let refused = page::check(&send(&club, DAVE, &path, &form).expect(400));
+    assert!(refused.contains("id=\"f-until-error\">"), "{refused}");
+    assert_eq!((of_api(&club, &project), changes(&club)), before);
+    set(&mut form, "until", "");
+    send(&club, DAVE, &path, &form).expect(303);
+    assert_eq!((of(DAVE), of(CAROL)), (Some(span((2024, 0), None)), Some(span((2024, 0), None))));
+    // Both follow the project.
+    let ended = json!({"duration": {"since": semester((2024, 0)), "until": semester((2025, 1))}});
+    club.by(CAROL).patch(&format!("/api/v1{project}"), ended).expect(204);
+    assert_eq!((of(DAVE), of(CAROL)), (Some(span((2024, 0), Some((2025, 1)))), Some(span((2024, 0), Some((2025, 1))))));
+    set(&mut form, "_key", "another");
+    let stale = page::check(&send(&club, DAVE, &path, &form).expect(412));
+    assert!(stale.contains("April 2024 – March 2026"), "{stale}");
+    let members = format!("{project}/members");
+    let mut form = fields(&open(&club, CAROL, &members), &members);
+    set(&mut form, "names", "@Bob, nobody");
+    let refused = page::check(&send(&club, CAROL, &members, &form).expect(400));
+    assert!(refused.contains("id=\"f-names-error\">There is no such member."), "{refused}");
+    assert!(fields(&refused, &members).contains(&("names".to_owned(), "@Bob, nobody".to_owned())));
+    set(&mut form, "names", "@Bob");
+    send(&club, CAROL, &members, &form).expect(303);
+    assert!(of(BOB).is_some());
+    let leave = format!("{path}/remove");
+    send(&club, DAVE, &leave, &fields(&open(&club, DAVE, &path), &leave)).expect(303);
+    assert!(of(DAVE).is_none() && of(CAROL).is_some());
+    club.by(CAROL).header("accept", HTML).get(&path).expect(404);
+    club.by(CAROL).header("accept", HTML).get(&format!("{project}/members/{NOBODY}")).expect(404);
+}
+
+#[rstest]
+fn contests_and_teams_are_made_changed_and_deleted(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut form = fields(&open(&club, BOB, "/contests/new"), "/contests/new");
+    for (name, value) in [("name", "cup"), ("description", "x"), ("since", "2026-04-04T09:00"), ("until", "tomorrow")] {
+        set(&mut form, name, value);
+    }
+    let refused = page::check(&send(&club, BOB, "/contests/new", &form).expect(400));
+    assert!(refused.contains("id=\"f-until-error\">This cannot be read."), "{refused}");
+    set(&mut form, "until", "2026-04-03T09:00");
+    let refused = page::check(&send(&club, BOB, "/contests/new", &form).expect(400));
+    assert!(refused.contains("id=\"f-until-error\">The end must be after the start."), "{refused}");
+    let mut form = fields(&refused, "/contests/new");
+    set(&mut form, "until", "2026-04-05T18:30");
+    let path = send(&club, BOB, "/contests/new", &form).expect(303).header("location").unwrap().to_owned();
+    let saved = || of_api(&club, &path);
+    let days = json!({"since": "2026-04-04T00:00:00Z", "until": "2026-04-05T09:30:00Z"});
+    assert_eq!(saved()["duration"], days);
+    // A form keeps the seconds that it does not show.
+    let odd = json!({"duration": {"since": "2026-04-04T00:00:07Z", "until": "2026-04-05T09:30:00.5Z"}});
+    club.by(BOB).patch(&format!("/api/v1{path}"), odd).expect(204);
+    let (edit, before) = (format!("{path}/edit"), (saved(), changes(&club)));
+    let mut form = fields(&open(&club, BOB, &edit), &edit);
+    send(&club, BOB, &edit, &form).expect(303);
+    assert_eq!((saved(), changes(&club)), before);
+    set(&mut form, "_key", "another");
+    set(&mut form, "until", "");
+    send(&club, BOB, &edit, &form).expect(303);
+    assert_eq!(saved()["duration"], json!({"since": "2026-04-04T00:00:07Z"}));
+    club.by(CAROL).header("accept", HTML).get(&edit).expect(403);
+
+    let new = format!("{path}/teams/new");
+    let mut form = fields(&open(&club, CAROL, &new), &new);
+    assert!(form.contains(&("members".to_owned(), CAROL.to_owned())), "{form:?}");
+    for (name, value) in [("name", "club A"), ("description", "We came."), ("members", "carol nobody")] {
+        set(&mut form, name, value);
+    }
+    let refused = page::check(&send(&club, CAROL, &new, &form).expect(400));
+    assert!(refused.contains("id=\"f-members-error\">There is no such member."), "{refused}");
+    set(&mut form, "members", "carol dave");
+    for _ in 0..2 {
+        send(&club, CAROL, &new, &form).expect(303);
+    }
+    let teams = saved()["teams"].as_array().unwrap().clone();
+    assert_eq!((teams.len(), teams[0]["members"].as_array().unwrap().len()), (1, 2));
+    let team = format!("{path}/teams/{}", teams[0]["id"].as_str().unwrap());
+    assert!(open(&club, DAVE, "/me").contains(&format!("href=\"{team}\"")));
+    let (mut mine, mut theirs) = (fields(&open(&club, DAVE, &team), &team), fields(&open(&club, BOB, &team), &team));
+    set(&mut theirs, "members", "carol dave bob");
+    send(&club, BOB, &team, &theirs).expect(303);
+    set(&mut mine, "result", "3rd");
+    let before = changes(&club);
+    let stale = page::check(&send(&club, DAVE, &team, &mine).expect(412));
+    send(&club, DAVE, &team, &fields(&stale, &team)).expect(303);
+    assert_eq!(changes(&club), before + 1, "one row for the team and its members");
+    let shown = saved();
+    assert_eq!(
+        (&shown["teams"][0]["result"], shown["teams"][0]["members"].as_array().unwrap().len()),
+        (&json!("3rd"), 2)
+    );
+    let delete = format!("{team}/delete");
+    club.by(DAVE).header("accept", HTML).get(&delete).expect(403);
+    send(&club, BOB, &delete, &fields(&open(&club, BOB, &delete), &delete)).expect(303);
+    let delete = format!("{path}/delete");
+    send(&club, BOB, &delete, &fields(&open(&club, BOB, &delete), &delete)).expect(303);
+    club.by(BOB).get(&path).refused(404, "not-found");
+}
+
+#[test]
+fn a_front_end_takes_the_place_of_the_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("index.html"), "the front end").unwrap();
+    let club = Club::start_with(Sqlite, &["--static", folder.path().to_str().unwrap()]);
+    for path in paths(&club) {
+        assert_eq!(club.by(CAROL).header("accept", HTML).get(&path).expect(200).text(), "the front end", "{path}");
+    }
+    for path in INFO.front_form_paths {
+        let path = path.replace("{userId}", &id(CAROL).to_string());
+        assert!(club.by(CAROL).post(&path, json!({})).status >= 400, "{path}");
+    }
+}
+
+#[test]
+fn a_form_goes_only_where_there_is_one() {
+    let club = Club::start(Sqlite);
+    for (method, path) in
+        [("POST", "/me"), ("POST", "/projects"), ("DELETE", "/projects/new"), ("PUT", "/contests/new")]
+    {
+        let answer = club.by(BOB).header("accept", HTML).send(method, path, None).expect(405);
+        assert!(answer.header("allow").unwrap().contains("GET"), "{method} {path}");
+        page::check(&answer);
+    }
+    // Each form has a key of its own.
+    let key = || {
+        let shown = open(&club, BOB, "/projects/new");
+        attribute(shown.split_once("name=\"_key\"").unwrap().1, "value").unwrap().to_owned()
+    };
+    assert_ne!(key(), key());
+}
