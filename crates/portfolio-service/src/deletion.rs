@@ -54,6 +54,38 @@ pub fn people(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<People>, Er
     .transpose()
 }
 
+/// A deleted object.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = deleted_objects)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Deleted {
+    pub id: DbUuid,
+    pub deleted_at: DbTimestamp,
+    /// What the slice of the object has stored.
+    pub content: String,
+}
+
+/// One deleted object, if there is one.
+pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<Deleted>, Error> {
+    Ok(deleted_objects::table.find(id).select(Deleted::as_select()).first(conn).optional()?)
+}
+
+/// The objects that can still be restored, of one creator or of all, the last deletion first, at most so many.
+pub fn restorable(
+    conn: &mut AnyConnection,
+    creator: Option<DbUuid>,
+    now: DbTimestamp,
+    at_most: i64,
+) -> Result<Vec<Deleted>, Error> {
+    let oldest = DbTimestamp(now.plus(-RESTORABLE));
+    let mut query = deleted_objects::table.filter(deleted_objects::deleted_at.gt(oldest)).into_boxed();
+    if let Some(creator) = creator {
+        query = query.filter(deleted_objects::created_by.eq(creator));
+    }
+    let order = (deleted_objects::deleted_at.desc(), deleted_objects::id);
+    Ok(query.order(order).limit(at_most).select(Deleted::as_select()).load(conn)?)
+}
+
 /// Takes the content of a deleted object out, to restore it.
 ///
 /// # Errors

@@ -200,12 +200,19 @@ pub trait OfDeletable: Right {
     /// Whether members have it, besides the creator.
     const OF_MEMBERS: bool;
 
+    /// The right over this project or contest.
+    fn over(id: DbUuid) -> Self;
+
     /// The id of the project or contest.
     fn deletable(&self) -> DbUuid;
 }
 
 impl OfDeletable for IsProjectEditor {
     const OF_MEMBERS: bool = true;
+
+    fn over(id: DbUuid) -> Self {
+        Self(id)
+    }
 
     fn deletable(&self) -> DbUuid {
         self.0
@@ -215,6 +222,10 @@ impl OfDeletable for IsProjectEditor {
 impl OfDeletable for IsProjectCreator {
     const OF_MEMBERS: bool = false;
 
+    fn over(id: DbUuid) -> Self {
+        Self(id)
+    }
+
     fn deletable(&self) -> DbUuid {
         self.0
     }
@@ -223,6 +234,10 @@ impl OfDeletable for IsProjectCreator {
 impl OfDeletable for IsContestCreator {
     const OF_MEMBERS: bool = false;
 
+    fn over(id: DbUuid) -> Self {
+        Self(id)
+    }
+
     fn deletable(&self) -> DbUuid {
         self.0
     }
@@ -230,6 +245,17 @@ impl OfDeletable for IsContestCreator {
 
 /// The right `R`, also over an object that has been deleted.
 pub struct EvenDeleted<R>(R);
+
+impl<R: OfDeletable> EvenDeleted<R> {
+    /// Whether a caller has the right over an object.
+    pub fn is_of(conn: &mut AnyConnection, caller: &Caller, object: DbUuid) -> Result<bool, Error> {
+        match Self(R::over(object)).check(conn, caller) {
+            Ok(()) => Ok(true),
+            Err(Error::Problem(problem)) if problem.status() < 500 => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
 
 impl<R: OfDeletable> Right for EvenDeleted<R> {
     fn from_path(req: &HttpRequest) -> Result<Self, Problem> {

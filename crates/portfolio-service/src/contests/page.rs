@@ -71,7 +71,7 @@ pub async fn show(page: PageContext, who: Anybody, club: Club, id: Path<Id>) -> 
                 } }
                 (limit_note(&page, teams.len()))
             }
-            (pages::links(&page, &format!("/contests/{id}"), &[("edit", "/edit"), ("new-team", "/teams/new")]))
+            (pages::links(&page, &format!("/contests/{id}"), &[("edit", "/edit"), ("new-team", "/teams/new"), ("history", "/history")]))
         };
         Ok(pages::reply(&page, &row.name, &html! {}, body))
     })

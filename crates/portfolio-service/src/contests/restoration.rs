@@ -14,7 +14,7 @@ use service_kit::{
 use super::queries::{name_taken, not_found};
 use crate::{
     caller::Caller,
-    deletion::{self, People},
+    deletion::{self, Deleted, People},
     objects::{CONTEST, TEAM},
     schema::contests,
     teams,
@@ -29,6 +29,12 @@ struct Stored {
 
 /// Name, link, description, since, until, creator and time of creation.
 type Columns = (String, String, String, DbTimestamp, Option<DbTimestamp>, DbUuid, DbTimestamp);
+
+/// The name of a deleted contest; `None` for what is none.
+#[must_use]
+pub fn name_of(deleted: &Deleted) -> Option<String> {
+    serde_json::from_str::<Stored>(&deleted.content).ok().map(|stored| stored.contest.0)
+}
 
 /// Deletes a contest with its teams, and records that.
 ///

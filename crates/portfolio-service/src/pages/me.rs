@@ -84,6 +84,7 @@ fn render(
         (own_projects(page, id, &projects)?)
         h2 #contests { (page.text("contests")) }
         (own_contests(page, club, &contests)?)
+        p { a href="/deleted" { (page.text("deleted")) } }
     };
     Ok(page.reply(&user.person.name, body))
 }

@@ -7,6 +7,7 @@
 mod accounts;
 mod contests;
 mod fields;
+mod history;
 mod me;
 mod members;
 mod projects;
@@ -36,14 +37,17 @@ pub const PATHS: &[&str] = &[
     "/projects/new",
     "/projects/{projectId}/edit",
     "/projects/{projectId}/delete",
+    "/projects/{projectId}/history",
     "/projects/{projectId}/members",
     "/projects/{projectId}/members/{userId}",
     "/contests/new",
     "/contests/{contestId}/edit",
     "/contests/{contestId}/delete",
+    "/contests/{contestId}/history",
     "/contests/{contestId}/teams/new",
     "/contests/{contestId}/teams/{teamId}",
     "/contests/{contestId}/teams/{teamId}/delete",
+    "/deleted",
 ];
 
 /// The paths to which they send forms.
@@ -55,12 +59,14 @@ pub const FORM_PATHS: &[&str] = &[
     "/projects/new",
     "/projects/{projectId}/edit",
     "/projects/{projectId}/delete",
+    "/projects/{projectId}/restore",
     "/projects/{projectId}/members",
     "/projects/{projectId}/members/{userId}",
     "/projects/{projectId}/members/{userId}/remove",
     "/contests/new",
     "/contests/{contestId}/edit",
     "/contests/{contestId}/delete",
+    "/contests/{contestId}/restore",
     "/contests/{contestId}/teams/new",
     "/contests/{contestId}/teams/{teamId}",
     "/contests/{contestId}/teams/{teamId}/delete",
@@ -82,12 +88,17 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(page!("/projects/new").get(projects::new).post(projects::create))
         .service(page!("/projects/{projectId}/edit").get(projects::edit).post(projects::update))
         .service(page!("/projects/{projectId}/delete").get(projects::ask_to_delete).post(projects::delete))
+        .service(page!("/projects/{projectId}/history").get(history::of_project))
+        .service(page!("/projects/{projectId}/restore").post(history::restore_project))
         .service(page!("/projects/{projectId}/members").get(members::list).post(members::add))
         .service(page!("/projects/{projectId}/members/{userId}").get(members::edit).post(members::update))
         .service(page!("/projects/{projectId}/members/{userId}/remove").post(members::remove))
         .service(page!("/contests/new").get(contests::new).post(contests::create))
         .service(page!("/contests/{contestId}/edit").get(contests::edit).post(contests::update))
         .service(page!("/contests/{contestId}/delete").get(contests::ask_to_delete).post(contests::delete))
+        .service(page!("/contests/{contestId}/history").get(history::of_contest))
+        .service(page!("/contests/{contestId}/restore").post(history::restore_contest))
+        .service(page!("/deleted").get(history::list_deleted))
         .service(page!("/contests/{contestId}/teams/new").get(teams::new).post(teams::create))
         .service(page!("/contests/{contestId}/teams/{teamId}").get(teams::edit).post(teams::update))
         .service(page!("/contests/{contestId}/teams/{teamId}/delete").get(teams::ask_to_delete).post(teams::delete));

@@ -83,7 +83,7 @@ pub async fn show(
                 p.faint { (page.text("project-bars")) }
                 (limit_note(&page, members.len()))
             }
-            (pages::links(&page, &format!("/projects/{id}"), &[("edit", "/edit"), ("members", "/members")]))
+            (pages::links(&page, &format!("/projects/{id}"), &[("edit", "/edit"), ("members", "/members"), ("history", "/history")]))
         };
         Ok(pages::reply(&page, &row.name, &html! {}, body))
     })

@@ -14,7 +14,7 @@ use service_kit::{
 use super::queries::{name_taken, not_found};
 use crate::{
     caller::Caller,
-    deletion::{self, People},
+    deletion::{self, Deleted, People},
     objects::PROJECT,
     schema::{project_members, projects},
     span::Half,
@@ -32,6 +32,12 @@ type Columns = (String, String, String, Half, Option<Half>, DbUuid, DbTimestamp)
 
 /// User, since, until, and whether these follow the project's.
 type Member = (DbUuid, Half, Option<Half>, bool, bool);
+
+/// The name of a deleted project; `None` for what is none.
+#[must_use]
+pub fn name_of(deleted: &Deleted) -> Option<String> {
+    serde_json::from_str::<Stored>(&deleted.content).ok().map(|stored| stored.project.0)
+}
 
 /// Deletes a project with its list of members, and records that.
 ///

@@ -185,6 +185,12 @@ pub fn ids_by_names(conn: &mut AnyConnection, names: &[&str]) -> Result<HashMap<
     Ok(names.iter().filter_map(id).collect())
 }
 
+/// The sign-in names of users.
+pub fn names(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, String>, Error> {
+    let named = users::table.filter(users::id.eq_any(ids)).select((users::id, users::name));
+    Ok(named.load(conn)?.into_iter().collect())
+}
+
 /// The accounts of a user, ordered by type. The list is empty when there is no such user.
 pub fn accounts_of(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<Account>, Error> {
     // An import may have added several accounts of one type.

@@ -26,6 +26,7 @@ mod import;
 mod leaks;
 mod matrix;
 mod member_forms;
+mod member_history;
 mod openapi;
 mod operations;
 mod people;

@@ -64,7 +64,7 @@ fn paths(club: &Club) -> Vec<String> {
 /// Whether everybody may read a page.
 fn is_public(path: &str) -> bool {
     let depth = path.matches('/').count();
-    depth == 1 && path != "/me" || depth == 2 && !path.ends_with("/new") && path != "/deleted"
+    !["/me", "/deleted"].contains(&path) && (depth == 1 || depth == 2 && !path.ends_with("/new"))
 }
 
 #[rstest]

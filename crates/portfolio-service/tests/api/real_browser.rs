@@ -48,3 +48,26 @@ fn a_visitor_walks_through_all_pages() {
     assert_eq!(pages[3]["pathname"], format!("/people/{BOB}"), "{seen}");
     assert_eq!(pages[5]["title"], "graphics", "{seen}");
 }
+
+#[test]
+fn a_member_keeps_their_page_on_a_telephone() {
+    let club = Club::start_empty(Backend::Sqlite, &["--demo"]);
+    let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("screenshots").join(env!("CARGO_PKG_NAME"));
+    let variables = [("ORIGIN", club.origin(0)), ("FOLDER", shots.to_str().unwrap())];
+    let seen = chromium(include_str!("../../../service-kit/tests/real/portfolio.mjs"), &variables);
+    assert_eq!((&seen["axe"], &seen["overflow"]), (&json!({}), &json!([])), "pictures are in {}", shots.display());
+    let ended = &seen["ended"];
+    assert_eq!(ended["bio"], "I draw <cats>.", "{seen}");
+    assert_eq!(ended["refused"], "This address does not fit the kind of account.", "{seen}");
+    let history = ended["history"].as_array().unwrap();
+    assert!(history[0].as_str().unwrap().starts_with("bob renamed it from “Cat café” to “Cat cafe”."), "{seen}");
+    assert_eq!(ended["restored"], "Cat cafe", "{seen}");
+    assert_eq!(ended["contest"], json!(["Cats", "1st", "bob (Bob Brennan)"]), "{seen}");
+    let japanese = ended["japanese"][0].as_str().unwrap();
+    assert!(japanese.starts_with("bobさんが復元しました。"), "{seen}");
+    assert_eq!(
+        (&ended["language"], &ended["nobody"]),
+        (&json!("History of Cat cafe"), &json!("Please sign in")),
+        "{seen}"
+    );
+}

@@ -2,8 +2,8 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use crate::{
-    harness::{ALICE, BOB, Club, DOCUMENT},
-    objects::Objects,
+    harness::{BOB, Club, DOCUMENT},
+    objects::{Objects, reader},
 };
 use rstest::rstest;
 
@@ -41,9 +41,9 @@ fn measure(club: &Club, objects: &Objects) -> Vec<(String, u64, usize)> {
     for template in templates {
         let path = &objects.paths(template, true)[0];
         // The first request may also prepare statements or open a connection.
-        club.by(ALICE).get(path).expect(200);
+        club.by(reader(template)).get(path).expect(200);
         let before = statements(club);
-        let length = club.by(ALICE).get(path).expect(200).body.len();
+        let length = club.by(reader(template)).get(path).expect(200).body.len();
         measured.push((template.to_owned(), statements(club) - before, length));
     }
     measured
