@@ -171,8 +171,7 @@ fn own_contests(page: &PageContext, club: &Club, contests: &[contests::queries::
             @for (row, teams) in contests {
                 @let path = format!("/contests/{}", row.id);
                 li {
-                    a href=(path) { b { (row.name) } } " "
-                    a href={ (path) "/edit" } aria-label={ (text("edit")) ": " (row.name) } { (text("edit")) }
+                    a href=(path) { b { (row.name) } }
                     small { (days(page, row.duration()?, club.zone, Language::date)) }
                     @for team in teams {
                         div.links {
