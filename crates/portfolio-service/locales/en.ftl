@@ -12,6 +12,9 @@ me = My page
 about = What the members of the club make and take part in: projects, contests, groups and accounts elsewhere.
 signed-in-as = You are signed in as @{ $name }.
 problem-401-about = This page is for members of the club who are signed in. The site that leads here signs people in.
+problem-duplicate-name = This name is taken
+problem-second-account-of-type = There is an account of this kind already
+problem-not-deleted = This is not deleted
 
 since = since { $at }
 between = { $since } – { $until }

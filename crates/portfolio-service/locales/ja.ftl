@@ -12,6 +12,9 @@ me = マイページ
 about = サークルの部員が作ったもの、参加したもの。プロジェクト、コンテスト、グループ、外部のアカウント。
 signed-in-as = @{ $name }としてログインしています。
 problem-401-about = このページはログインしている部員のためのものです。ログインは、このページを公開しているサイトで行います。
+problem-duplicate-name = この名前はすでに使われています
+problem-second-account-of-type = この種類のアカウントはすでにあります
+problem-not-deleted = これは削除されていません
 
 since = { $at }～
 between = { $since }～{ $until }

@@ -164,6 +164,7 @@ fn members_add_change_and_delete_accounts(#[values(Sqlite, Postgres)] backend: B
     let mut second: Vec<_> = second.into_iter().filter(|(name, _)| name != "url" && name != "displayName").collect();
     second.extend([("url", "https://github.com/b"), ("displayName", "b")].map(|(a, b)| (a.to_owned(), b.to_owned())));
     let conflict = page::check(&send(&club, BOB, &new, &second).expect(409));
+    assert!(conflict.contains("<b>There is an account of this kind already</b>"), "{conflict}");
     assert!(conflict.contains("value=\"https://github.com/b\""), "{conflict}");
     let path = format!("/people/{}/accounts/{}", id(BOB), made[0]["id"].as_str().unwrap());
     let (mut mine, mut theirs) = (fields(&open(&club, BOB, &path), &path), fields(&open(&club, ALICE, &path), &path));

@@ -101,7 +101,7 @@ fn what_was_deleted_comes_back_by_a_button(#[values(Sqlite, Postgres)] backend: 
     let form = fields(&open(&club, CAROL, "/deleted"), &restore);
     send(&club, BOB, &restore, &form).expect(403);
     let refused = page::check(&send(&club, CAROL, &restore, &form).expect(409));
-    assert!(refused.contains("There is a project of this name already.") && refused.contains("History of robot"));
+    assert!(refused.contains("<b>This name is taken</b>") && refused.contains("History of robot"));
     club.by(DAVE).delete(&other).expect(204);
     for _ in 0..2 {
         assert_eq!(send(&club, CAROL, &restore, &form).expect(303).header("location"), Some(path.as_str()));

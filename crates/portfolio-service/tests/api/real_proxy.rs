@@ -186,6 +186,42 @@ fn a_header_that_the_proxy_does_not_clear_gives_no_other_name() {
 }
 
 #[test]
+fn the_shipped_nginx_sends_only_the_language_of_the_cookies() {
+    let club = club();
+    let shipped = include_str!("../../../../deploy/nginx/http.conf");
+    let map = &shipped[shipped.find("map $cookie_language").unwrap()..];
+    let identity = include_str!("../../../../deploy/nginx/identity.conf");
+    let cookie = identity.lines().find(|line| line.contains("proxy_set_header Cookie $language;")).unwrap();
+    // The last service sees what it gets: an echo of the header.
+    let server = format!(
+        "location /echo {{ return 200 \"{{$http_cookie}}\"; }}
+        location / {{ proxy_pass {}; {cookie} }}
+        location /seen {{ proxy_pass http://$server_addr:$server_port/echo; {cookie} }}",
+        club.origin(0)
+    );
+    let nginx = Nginx::start_with(map, &server, &[]);
+    for (sent, seen) in [
+        ("language=ja", "{language=ja}"),
+        ("__Host-portfolio=secret; language=en; session=secret", "{language=en}"),
+        ("language=secret", "{}"),
+        ("session=secret", "{}"),
+    ] {
+        assert_eq!(text(nginx.address, "GET /seen", sent), seen, "{sent}");
+    }
+    assert!(text(nginx.address, "GET /people", "session=secret; language=ja").contains("<html lang=\"ja\">"));
+}
+
+/// The body of the answer to a request with these cookies.
+fn text(address: SocketAddr, request: &str, cookies: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let head = format!("{request} HTTP/1.0\r\nHost: {address}\r\nCookie: {cookies}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+#[test]
 fn nginx_counts_the_requests_of_an_ipv6_network_together() {
     let shipped = include_str!("../../../../deploy/nginx/http.conf");
     let begin = shipped.find("map $binary_remote_addr").unwrap();
