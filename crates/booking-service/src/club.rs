@@ -8,7 +8,7 @@ use club_directory::Source;
 use common::problem::Problem;
 use service_kit::{credentials::Keys, error::Failure, state::AnswerOptions};
 
-use crate::config::{Config, SignInPolicy};
+use crate::config::{Config, SignInPolicy, WebhookOptions};
 
 /// The configuration of the service. As an argument of a handler it is a clone.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub struct Club {
     pub directory: Option<Source>,
     /// Who becomes a member by signing in.
     pub sign_in_policy: SignInPolicy,
+    /// What webhooks may reach and when they send messages.
+    pub messages: WebhookOptions,
 }
 
 impl Club {
@@ -46,6 +48,7 @@ impl Club {
             keys: config.keys()?,
             directory: config.directory()?,
             sign_in_policy: config.sign_in_policy()?,
+            messages: config.webhooks.clone(),
         })
     }
 

@@ -56,6 +56,15 @@ common::codes! {
     /// 409: the last privileged user.
     LAST_PRIVILEGED = 409 "last-privileged-user", "One user must stay privileged",
         "Grant the privilege to another user first.";
+    /// 409: more webhooks than the club may have.
+    TOO_MANY_WEBHOOKS = 409 "too-many-webhooks", "There are too many webhooks",
+        "A club has at most 100 webhooks. Delete one that is not needed.";
+    /// 409: a delivery of a webhook that is off.
+    WEBHOOK_OFF = 409 "webhook-off", "The webhook is off",
+        "Switch it on first (`isOn`).";
+    /// 409: a new secret for a webhook that needs none.
+    NO_SECRET = 409 "no-secret", "The webhook has no secret",
+        "Messages to Slack and Discord are not signed: the address itself is the secret.";
     /// 503: a sign-in that no further attempt can finish, because provider and options do not fit each other.
     SIGN_IN_MISCONFIGURED = 503 "sign-in-misconfigured", "Sign-in is not set up correctly",
         "The sign-in provider refuses this service as a client. Another attempt does not help until the operator \

@@ -6,25 +6,33 @@ use ::import::{Import, ImportOptions};
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 use common::time::Clock;
+use serde_json::{Value, json};
 use service_kit::{
     cli::{CommandContext, SyncOptions},
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
-    database::{AnyConnection, JobOwner, PageBounds, types::DbTimestamp},
+    database::{
+        AnyConnection, JobOwner, PageBounds,
+        types::{DbTimestamp, DbUuid},
+    },
     directory,
+    error::Error,
+    history::{Author, By},
+    http::form::request,
     maintenance::tables::Contents,
 };
 
 use crate::{
     auth::Scope,
     club::Club,
-    config::{Cli, Command, Config, ScopeArg, TokenCommand, UserCommand},
+    config::{Cli, Command, Config, ScopeArg, TokenCommand, UserCommand, WebhookCommand},
     import, schema, server,
     sign_in::{
         identities,
         tokens::{self, TokenRow},
     },
     users::{self, queries::User},
+    webhooks::{self, RequestWebhook},
 };
 
 /// Runs the command of a command line, `serve` when it has none, and returns the exit status.
@@ -35,6 +43,7 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Sync(options) => sync(config, &options).await,
         Command::Import(options) => import(config, options).await,
         Command::Token(command) => token(config, command).await,
+        Command::Webhook(command) => webhook(config, command).await,
         Command::User(command) => user(config, command).await,
         Command::Common(command) => return command_context(config).run(command).await,
     };
@@ -86,7 +95,8 @@ async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandEr
     let database = DatabaseOptions { database_timeout: 3600, ..config.database.clone() };
     let db = CommandContext { database: &database, ..command_context(config) }.open_existing().await?;
     let now = Clock::default().now();
-    print(&import::run(import, &db, directory, club.everyone_group, now).await?.lines())
+    print(&import::run(import, &db, directory, club.everyone_group, now).await?.lines())?;
+    print(&import::webhooks::commands(config.directory.traq_url.as_ref(), |name| std::env::var(name).ok()))
 }
 
 async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandError> {
@@ -123,6 +133,23 @@ fn token_line(token: &TokenRow, config: &Config) -> String {
     let last_used = token.last_used_at.map_or_else(|| "not used".to_owned(), time);
     let scope = token.scope.word();
     format!("{}\t{}\t{scope}\t{created}\t{expires}\t{last_used}\t{name}", token.id, token.user_name)
+}
+
+async fn webhook(config: &Config, WebhookCommand::Create { body, secret }: WebhookCommand) -> Result<(), CommandError> {
+    let (club, is_given) = (Club::new(config).map_err(CommandError::option)?, secret.is_some());
+    let mut body: Value = serde_json::from_str(&body)
+        .map_err(|error| CommandError::option(format!("the webhook is no JSON: {error}")))?;
+    if let (Some(secret), Some(body)) = (secret, body.as_object_mut()) {
+        body.insert("secret".to_owned(), json!(secret.reveal()));
+    }
+    let request: RequestWebhook = request(body).map_err(|failure| Error::from(failure.0))?;
+    let (db, now) = (command_context(config).open_existing().await?, DbTimestamp(Clock::default().now()));
+    let created = db.write(JobOwner::Internal, move |conn| {
+        let by = (DbUuid::nil(), &Author::new(By::Command, now));
+        webhooks::create_recorded(conn, &webhooks::changes::Context::of(&club), &request, by, now, club.zone)
+    });
+    let (id, made) = created.await?;
+    print(&iter::once(id.to_string()).chain(made.secret.filter(|_| !is_given)).collect::<Vec<_>>())
 }
 
 /// Rows that `user list` reads with one query.

@@ -1,6 +1,8 @@
 //! The command line: every option is a flag and an environment variable.
 
+mod periods;
 mod sign_in;
+mod webhooks;
 
 use std::{collections::HashSet, path::PathBuf, sync::LazyLock};
 
@@ -20,7 +22,11 @@ use service_kit::{
 };
 use uuid::Uuid;
 
-pub use self::sign_in::{Addresses, ClientAuth, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy};
+pub use self::{
+    periods::Periods,
+    sign_in::{Addresses, ClientAuth, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy},
+    webhooks::WebhookOptions,
+};
 use crate::limits::LimitOptions;
 
 /// Lecture rooms, their use, groups, attendance, tags, calendar feeds and sign-in of a student club.
@@ -51,6 +57,9 @@ pub enum Command {
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Create webhooks
+    #[command(subcommand)]
+    Webhook(WebhookCommand),
     /// List users, grant the privilege, and unlink accounts of the sign-in provider
     #[command(subcommand)]
     User(UserCommand),
@@ -101,6 +110,20 @@ pub enum ScopeArg {
     Write,
     /// The board at `/board?kiosk=TOKEN`, and nothing else: for a screen beside a room.
     Board,
+}
+
+/// `webhook …`
+#[derive(Debug, Clone, Subcommand)]
+pub enum WebhookCommand {
+    /// Create a webhook and print its id; a new secret is printed as well and not shown again
+    Create {
+        /// The body of `POST /webhooks`, as JSON.
+        #[arg(value_name = "JSON")]
+        body: String,
+        /// The secret, if the receiver has one already.
+        #[arg(long, env = "WEBHOOK_SECRET", value_name = "TEXT", hide_env_values = true)]
+        secret: Option<Secret>,
+    },
 }
 
 /// `user …`
@@ -168,6 +191,10 @@ pub struct Config {
     /// The sign-in provider.
     #[command(flatten)]
     pub sign_in: SignInOptions,
+
+    /// Webhooks.
+    #[command(flatten)]
+    pub webhooks: WebhookOptions,
 }
 
 /// The fewest characters a key may have outside development.

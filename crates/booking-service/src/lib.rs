@@ -16,7 +16,8 @@
 //! 9. [`ical`]: the personal calendar feed
 //! 10. [`sign_in`]: sign-in providers, identities, sessions, API tokens
 //! 11. [`board`]: rooms and events of a day or a week as a page
-//! 12. [`pages`]: the pages on which members act
+//! 12. [`webhooks`]: programs and channels that are told what has changed
+//! 13. [`pages`]: the pages on which members act
 //!
 //! [`server`] assembles them, [`commands`] is the command line, [`demo`] fills an empty database with an example club,
 //! [`import`] copies the data of the system that the service replaces.
@@ -51,6 +52,7 @@ pub mod rooms;
 pub mod sign_in;
 pub mod tags;
 pub mod users;
+pub mod webhooks;
 
 pub mod demo;
 pub mod import;

@@ -19,3 +19,6 @@ pub static TAG: Kind = Kind { name: "tag", hidden: &["tagId"] };
 
 /// A user, of whom only the privilege changes here.
 pub static USER: Kind = Kind { name: "user", hidden: &["userId", "name", "displayName", "icon", "state"] };
+
+/// A webhook. What the service itself notes about its deliveries is left out.
+pub static WEBHOOK: Kind = Kind { name: "webhook", hidden: &["webhookId", "failingSince"] };

@@ -13,7 +13,7 @@ pub const TABLES: &[TableInfo] = service_kit::tables! {
     idempotency_keys creations history leases imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins
     tags places rooms room_admins events event_admins event_tags attendees
     withdrawn_invitations draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers
-    draft_event_choices
+    draft_event_choices webhooks deliveries
 };
 
 diesel::table! {
@@ -162,6 +162,28 @@ diesel::table! {
         draft_event_id -> DbUuid, user_id -> DbUuid, slot_id -> DbUuid, maybe -> Bool,
     }
 }
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    webhooks (id) {
+        id -> DbUuid, name -> Text, url -> Text, shown_url -> Text, format -> Text, types -> Text, group_ids -> Text,
+        language -> Text, mentions -> Text, mention_groups -> Text, channel_id -> Nullable<DbUuid>, is_on -> Bool,
+        why_off -> Nullable<Text>, secret -> Nullable<Text>, former_secret -> Nullable<Text>,
+        secret_changed_at -> Nullable<DbTimestamp>, since -> DbTimestamp, read_until -> DbTimestamp,
+        failing_since -> Nullable<DbTimestamp>, created_by -> DbUuid, created_at -> DbTimestamp,
+        updated_at -> DbTimestamp,
+    }
+}
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    deliveries (id) {
+        id -> DbUuid, webhook_id -> DbUuid, cause -> Text, kind -> Text, history_id -> Nullable<BigInt>,
+        object_id -> DbUuid, at -> DbTimestamp, status -> Text, due_at -> DbTimestamp, attempts -> SmallInt,
+        tried_at -> Nullable<DbTimestamp>, body -> Nullable<Text>, answer_status -> Nullable<SmallInt>,
+        answer -> Nullable<Text>,
+    }
+}
 
 diesel::joinable!(sessions -> users (user_id));
 diesel::joinable!(api_tokens -> users (user_id));
@@ -170,6 +192,7 @@ diesel::joinable!(events -> rooms (room_id));
 diesel::joinable!(events -> groups (group_id));
 diesel::joinable!(attendees -> events (event_id));
 diesel::joinable!(draft_event_tags -> tags (tag_id));
+diesel::joinable!(deliveries -> webhooks (webhook_id));
 diesel::allow_tables_to_appear_in_same_query!(
     users,
     sessions,
@@ -195,4 +218,6 @@ diesel::allow_tables_to_appear_in_same_query!(
     draft_event_tags,
     draft_event_answers,
     draft_event_choices,
+    webhooks,
+    deliveries,
 );

@@ -33,7 +33,7 @@ use crate::{
     limits::Limits,
     pages, polls, rooms,
     sign_in::{self, provider::Provider},
-    tags, users, version,
+    tags, users, version, webhooks,
 };
 
 /// The migrations of both databases.
@@ -96,6 +96,7 @@ fn routes(config: &mut ServiceConfig<'_>) {
                     .configure(sign_in::routes_of_users),
             )
             .service(scope("/tags").configure(tags::routes))
+            .service(scope("/webhooks").configure(webhooks::routes))
             .configure(history::routes)
             .configure(events::routes_of_activity)
             .configure(ical::routes)
@@ -227,10 +228,17 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         let last_use = to_flush.clone();
         async move { last_use.flush().await }
     });
+    let keys = club.keys.clone();
+    let sends = db.write(JobOwner::Internal, move |conn| {
+        webhooks::changes::seal_again(conn, &keys)?;
+        webhooks::queries::any_is_on(conn)
+    });
+    let sends = sends.await;
+    let wake = Data::new(webhooks::start(&state, &club, sends.unwrap_or(true)));
     let club = Data::new(club);
     listen(state, &config.server, move |app| {
         app.app_data(club.clone()).app_data(provider.clone());
-        app.app_data(limits.clone()).app_data(last_use.clone());
+        app.app_data(limits.clone()).app_data(last_use.clone()).app_data(wake.clone());
     })
 }
 

@@ -5,6 +5,7 @@ use std::{ops::RangeInclusive, str::FromStr};
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone};
 use chrono_tz::Tz;
 use common::time::Timestamp;
+use service_kit::http::language::Language;
 
 /// A date, `YYYY-MM-DD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +71,33 @@ pub fn instant_or_next(date: NaiveDate, time: NaiveTime, zone: Tz) -> Option<Tim
         let local: NaiveDateTime = date.and_time(time).checked_add_signed(TimeDelta::minutes(minutes))?;
         instant(local.date(), local.time(), zone)
     })
+}
+
+/// A span on the clocks of a zone with its day, and with that of its end if it is another one: `Sat 4 Apr, 18:00–20:00`.
+#[must_use]
+pub fn span(language: Language, zone: Tz, start: Timestamp, end: Timestamp) -> String {
+    let day = start.utc().with_timezone(&zone).date_naive();
+    format!("{}, {}", language.short_day(day), hours(language, zone, start, end))
+}
+
+/// A time on the clocks of a zone with its day: `Sat 4 Apr, 18:00`.
+#[must_use]
+pub fn moment(language: Language, zone: Tz, at: Timestamp) -> String {
+    let local = at.utc().with_timezone(&zone).naive_local();
+    format!("{}, {}", language.short_day(local.date()), local.format("%H:%M"))
+}
+
+/// A span without its day: `18:00–20:00`, or with the day of its end if that is another one.
+#[must_use]
+pub fn hours(language: Language, zone: Tz, start: Timestamp, end: Timestamp) -> String {
+    let [start, end] = [start, end].map(|at| at.utc().with_timezone(&zone).naive_local());
+    let midnight = start.date().succ_opt().map(|next| next.and_time(NaiveTime::MIN));
+    let end = match (start.date() == end.date(), Some(end) == midnight) {
+        (true, _) => end.format("%H:%M").to_string(),
+        (false, true) => "24:00".to_owned(),
+        (false, false) => format!("{}, {}", language.short_day(end.date()), end.format("%H:%M")),
+    };
+    format!("{}–{end}", start.format("%H:%M"))
 }
 
 #[cfg(test)]

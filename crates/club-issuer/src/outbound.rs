@@ -5,13 +5,24 @@
 //! * A loopback address is never asked through a proxy of the environment, which could only reach its own loopback.
 //! * Errors quote neither the answer nor the request: both may hold secrets.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    io::{self, Read as _},
+    net::IpAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use common::address::is_loopback;
 pub use ureq::http;
 use ureq::{
     Agent, AsSendBody, Error, Timeout,
-    http::{Request, Response, header},
+    config::Config,
+    http::{Request, Response, Uri, header},
+    unversioned::{
+        resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver},
+        transport::{DefaultConnector, NextTimeout},
+    },
 };
 use url::Url;
 
@@ -45,6 +56,22 @@ impl Client {
         Self { agent: config.build().new_agent(), limits }
     }
 
+    /// A client for addresses that users choose. It connects only to addresses of the network that `allows` accepts: each
+    /// request looks its name up once and connects to what was found. It uses no proxy of the environment, which would
+    /// look the name up again.
+    #[must_use]
+    pub fn restricted(limits: Limits, allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        let config = Agent::config_builder()
+            .timeout_connect(Some(limits.connect))
+            .timeout_global(Some(limits.request))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_idle_connections(0)
+            .proxy(None);
+        let resolver = Restricted { resolver: DefaultResolver::default(), allows: Arc::new(allows) };
+        Self { agent: Agent::with_parts(config.build(), DefaultConnector::default(), resolver), limits }
+    }
+
     /// Requests JSON, with a bearer token (RFC 6750) if there is one. Blocks like [`send`](Self::send).
     ///
     /// # Errors
@@ -74,6 +101,19 @@ impl Client {
         Ok(Response::from_parts(parts, body))
     }
 
+    /// Like [`send`](Self::send), but reads at most the allowed bytes of the answer's body and ignores the rest. A body that
+    /// breaks off or is late counts as far as it came.
+    ///
+    /// # Errors
+    /// When there is no answer within the limits.
+    pub fn send_and_read_start(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, RequestError> {
+        let (parts, body) = self.agent.run(request).map_err(|error| self.error(&error))?.into_parts();
+        let mut start = Vec::new();
+        // The status is known already.
+        let _ = body.into_reader().take(self.limits.bytes).read_to_end(&mut start);
+        Ok(Response::from_parts(parts, start))
+    }
+
     fn run<B: AsSendBody>(&self, request: Request<B>, is_loopback: bool) -> Result<Response<ureq::Body>, Error> {
         if is_loopback {
             self.agent.run(self.agent.configure_request(request).proxy(None).build())
@@ -96,6 +136,31 @@ impl Client {
             Error::Http(_) | Error::BadUri(_) => RequestError::Unsendable,
             _ => RequestError::NotHttp,
         }
+    }
+}
+
+/// Resolves names, and refuses those with an address that is not allowed.
+struct Restricted<R> {
+    resolver: R,
+    allows: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
+}
+
+impl<R: Resolver> Resolver for Restricted<R> {
+    fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+        let addresses = self.resolver.resolve(uri, config, timeout)?;
+        match addresses.iter().find(|address| !(self.allows)(address.ip())) {
+            None => Ok(addresses),
+            Some(refused) => {
+                let why = format!("the address {} is not allowed", refused.ip().to_canonical());
+                Err(Error::Io(io::Error::new(io::ErrorKind::PermissionDenied, why)))
+            }
+        }
+    }
+}
+
+impl<R> fmt::Debug for Restricted<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Restricted")
     }
 }
 
@@ -145,3 +210,56 @@ impl fmt::Display for RequestError {
 }
 
 impl std::error::Error for RequestError {}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::{SocketAddr, TcpListener},
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use super::*;
+
+    /// Knows one name, whose address changes with each look-up.
+    #[derive(Debug)]
+    struct Changing(Arc<AtomicUsize>, Vec<SocketAddr>);
+
+    impl Resolver for Changing {
+        fn resolve(&self, _: &Uri, _: &Config, _: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+            let mut found = self.empty();
+            found.push(self.1[self.0.fetch_add(1, Ordering::Relaxed)]);
+            Ok(found)
+        }
+    }
+
+    #[test]
+    fn a_name_is_looked_up_once_and_its_address_checked() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let private = SocketAddr::new("10.0.0.1".parse().unwrap(), address.port());
+        let (lookups, limits) = (
+            Arc::<AtomicUsize>::default(),
+            Limits { connect: Duration::from_secs(5), request: Duration::from_secs(5), bytes: 4 },
+        );
+        let resolver = Restricted {
+            resolver: Changing(lookups.clone(), vec![address, private]),
+            allows: Arc::new(|address: IpAddr| address.is_loopback()),
+        };
+        let agent = Agent::with_parts(Config::default(), DefaultConnector::default(), resolver);
+        let client = Client { agent, limits };
+        let answering = std::thread::spawn(move || {
+            use std::io::Write as _;
+            let mut connection = server.accept().unwrap().0;
+            let _ = connection.read(&mut [0; 1024]).unwrap();
+            // Declares 10 GB and sends some.
+            connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 10000000000\r\n\r\nabcdefgh").unwrap();
+        });
+        let send = || client.send_and_read_start(Request::post("http://name.example/").body(b"x".to_vec()).unwrap());
+        let answer = send().unwrap();
+        assert_eq!((answer.status().as_u16(), answer.body().as_slice()), (200, b"abcd".as_slice()));
+        assert_eq!(lookups.load(Ordering::Relaxed), 1);
+        let refused = RequestError::NotConnected("the address 10.0.0.1 is not allowed".to_owned());
+        assert_eq!(send().unwrap_err(), refused);
+        answering.join().unwrap();
+    }
+}

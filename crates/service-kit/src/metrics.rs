@@ -4,7 +4,7 @@ use std::{
     collections::HashSet,
     fmt::Write as _,
     sync::{
-        Arc,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -67,7 +67,7 @@ struct Request {
 
 /// The metrics of one service.
 pub struct Metrics {
-    registry: Registry,
+    registry: RwLock<Registry>,
     requests: Family<Request, Counter>,
     seconds: Family<Route, Histogram, fn() -> Histogram>,
     /// Requests being answered.
@@ -161,7 +161,7 @@ impl Metrics {
         started.set((now.utc() - DateTime::UNIX_EPOCH).as_seconds_f64());
         all.register_collector(Box::new(Process));
         Self {
-            registry: all,
+            registry: RwLock::new(all),
             requests,
             seconds,
             in_flight,
@@ -173,6 +173,11 @@ impl Metrics {
             failures,
             dropped,
         }
+    }
+
+    /// Adds a metric of one service, and returns it.
+    pub fn add<M: Metric + Clone>(&self, name: &str, help: &str, metric: M) -> M {
+        add(&mut self.registry.write().unwrap_or_else(PoisonError::into_inner), name, help, metric)
     }
 
     /// Counts a request as being answered until the returned value is dropped.
@@ -205,7 +210,7 @@ impl Metrics {
         }
         let mut text = String::new();
         // Writing to a String cannot fail.
-        let _ = encode(&mut text, &self.registry);
+        let _ = encode(&mut text, &self.registry.read().unwrap_or_else(PoisonError::into_inner));
         text
     }
 }

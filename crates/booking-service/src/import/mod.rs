@@ -5,6 +5,7 @@
 //! * `groups`, `rooms`, `events` and `answers` import the other tables. Ids, creators and times stay the same.
 //! * `scan` reports data that breaks the rules of this service. It is imported as it is.
 //! * Sessions and access tokens are never read.
+//! * `webhooks` prints the commands that make the webhooks of the former system.
 
 mod answers;
 mod events;
@@ -13,6 +14,7 @@ mod rooms;
 mod scan;
 mod targets;
 mod users;
+pub mod webhooks;
 
 use club_directory::Snapshot;
 use common::time::Timestamp;

@@ -21,6 +21,7 @@ mod room;
 mod rooms;
 mod start;
 mod visit;
+mod webhooks;
 
 use actix_web::web::{ServiceConfig, resource};
 
@@ -69,6 +70,7 @@ pub const PATHS: &[&str] = &[
     "/rooms/{roomID}/history",
     "/deleted",
     "/privileges",
+    "/webhooks",
     "/me",
 ];
 
@@ -98,6 +100,9 @@ pub const FORM_PATHS: &[&str] = &[
     "/rooms/{roomID}/delete",
     "/rooms/{roomID}/restore",
     "/privileges",
+    "/webhooks/{webhookID}/test",
+    "/webhooks/{webhookID}/on",
+    "/webhooks/{webhookID}/deliveries/{deliveryID}/retry",
     "/me/feed",
     "/me/tokens",
     "/me/tokens/{tokenID}/revoke",
@@ -150,7 +155,11 @@ fn routes_of_rooms(config: &mut ServiceConfig) {
         .service(resource("/rooms/{roomID}").get(room::show))
         .service(resource("/rooms/{roomID}/verified").post(rooms::verify))
         .service(resource("/rooms/{roomID}/delete").get(rooms::ask_to_delete).post(rooms::delete))
-        .service(resource("/privileges").get(rooms::privileges).post(rooms::set_privilege));
+        .service(resource("/privileges").get(rooms::privileges).post(rooms::set_privilege))
+        .service(resource("/webhooks").get(webhooks::show))
+        .service(resource("/webhooks/{webhookID}/test").post(webhooks::test))
+        .service(resource("/webhooks/{webhookID}/on").post(webhooks::switch_on))
+        .service(resource("/webhooks/{webhookID}/deliveries/{deliveryID}/retry").post(webhooks::retry));
 }
 
 fn routes_of_history(config: &mut ServiceConfig) {

@@ -55,7 +55,8 @@ pub async fn list(req: actix_web::HttpRequest, visit: Visit, who: SignedIn) -> R
                 a href=(of(to)) rel="next" { (visit.text("later")) " →" }
                 @if me.privileged {
                     a.button href="/rooms/import" { (visit.text("import-rooms")) }
-                    a href="/privileges" { (visit.text("privileges")) }
+                    a href="/privileges" { (visit.text("privileges")) } " "
+                    a href="/webhooks" { (visit.text("webhooks")) }
                 }
             }
             @if rooms.is_empty() { p { (visit.text("no-rooms")) } }

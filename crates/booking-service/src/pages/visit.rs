@@ -25,7 +25,7 @@ use service_kit::{
 use crate::{
     auth::Caller,
     club::Club,
-    wall_clock::{CalendarDate, ClockTime, YEARS, instant, instant_or_next},
+    wall_clock::{self, CalendarDate, ClockTime, YEARS, instant, instant_or_next},
 };
 
 /// The request of a page: its language and layout, and the time in the zone of the club.
@@ -83,13 +83,12 @@ impl Visit {
 
     /// A span with its day: `Sat 4 Apr, 18:00–20:00`.
     pub fn span(&self, start: DbTimestamp, end: DbTimestamp) -> String {
-        format!("{}, {}", self.language.short_day(self.local(start).date()), self.hours(start, end))
+        wall_clock::span(self.language, self.zone, start.0, end.0)
     }
 
     /// A time with its day: `Sat 4 Apr, 18:00`.
     pub fn moment(&self, at: DbTimestamp) -> String {
-        let local = self.local(at);
-        format!("{}, {}", self.language.short_day(local.date()), local.format("%H:%M"))
+        wall_clock::moment(self.language, self.zone, at.0)
     }
 
     /// The page that asks before something is deleted; after a refusal because of its events, whether to delete those as
@@ -122,14 +121,7 @@ impl Visit {
 
     /// A span without its day: `18:00–20:00`, or with the day of its end if that is another one.
     pub fn hours(&self, start: DbTimestamp, end: DbTimestamp) -> String {
-        let (start, end) = (self.local(start), self.local(end));
-        let midnight = start.date().succ_opt().map(|next| next.and_time(NaiveTime::MIN));
-        let end = match (start.date() == end.date(), Some(end) == midnight) {
-            (true, _) => end.format("%H:%M").to_string(),
-            (false, true) => "24:00".to_owned(),
-            (false, false) => format!("{}, {}", self.language.short_day(end.date()), end.format("%H:%M")),
-        };
-        format!("{}–{end}", start.format("%H:%M"))
+        wall_clock::hours(self.language, self.zone, start.0, end.0)
     }
 }
 

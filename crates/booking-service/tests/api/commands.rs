@@ -535,6 +535,7 @@ fn help_names_every_option_with_its_variable_and_default_and_no_secret() {
             "directory-file",
             "traq-url",
             "traq-token",
+            "webhook-networks",
         ];
         let of_provider = [
             "oidc-issuer",

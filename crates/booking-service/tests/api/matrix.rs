@@ -31,6 +31,7 @@ use self::table::{Builder, Caller, Fixture, check_access};
 use crate::{
     builders::{self, At, event_body, merge, room_body, text},
     harness::{ALICE, BOB, CAROL, Club, DAVE, SUSAN, hours_from_now, id},
+    receiver::Receiver,
     sync::{start_with_file, with_members},
     tokens::make_token,
 };
@@ -47,13 +48,14 @@ struct World {
     /// The index of the service with a directory.
     service: usize,
     next: AtomicI64,
+    receiver: Receiver,
 }
 
 impl World {
     fn new(mut club: Club) -> Self {
         let staff = json!({"id": id(STAFF), "name": STAFF, "members": [BOB], "admins": [CAROL, SUSAN]});
         let service = start_with_file(&mut club, &with_members(&[], &[staff]));
-        Self { club, service, next: AtomicI64::new(0) }
+        Self { club, service, next: AtomicI64::new(0), receiver: Receiver::start() }
     }
 
     /// A new number for each name and place.
@@ -100,6 +102,23 @@ impl World {
     fn event(&self, more: Value) -> Fixture {
         let made = self.club.by(CAROL).post("/api/events", merge([self.event_body(), more])).expect(201).json();
         Fixture::object("eventID", &text(&made["eventId"]))
+    }
+
+    /// The body of a webhook that is told of nothing that happens here.
+    fn webhook_body(&self) -> Value {
+        merge([crate::webhooks::body(&self.receiver.address), json!({"types": ["series.deleted"]})])
+    }
+
+    fn webhook(&self) -> Fixture {
+        let made = self.club.by(ALICE).post("/api/webhooks", self.webhook_body()).expect(201).json();
+        Fixture::object("webhookID", &text(&made["webhookId"]))
+    }
+
+    fn delivery(&self) -> Fixture {
+        let made = self.webhook();
+        let path = format!("/api/webhooks/{}/test", made.value("webhookID"));
+        let delivery = self.club.by(ALICE).post(&path, json!({})).expect(201).json();
+        made.and("deliveryID", &text(&delivery["deliveryId"]))
     }
 
     /// An event that has changed, and the first row of its history.
@@ -250,6 +269,8 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("{eventID}", |world, _| world.event(json!({}))),
     ("{groupID}", |world, _| world.group(false)),
     ("{draftEventID}", |world, _| world.poll(false).0),
+    ("{webhookID}", |world, _| world.webhook()),
+    ("{deliveryID}", |world, _| world.delivery()),
     ("{userID}", |_, _| Fixture::object("userID", &id(CAROL))),
     ("{tokenID}", |world, _| {
         let body = json!({"name": "matrix", "scope": "read"});
@@ -327,6 +348,7 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     }),
     ("POST /api/events/{eventID}/revert", |world, _| world.changed_event()),
     ("POST /api/tags", |world, _| Fixture::body(json!({"name": format!("tag {}", world.next())}))),
+    ("POST /api/webhooks", |world, _| Fixture::body(world.webhook_body())),
     ("POST /api/users/me/tokens", |_, _| Fixture::body(json!({"expiresAt": "2999-01-01T00:00:00Z"}))),
     ("GET /api/ical/v1/{icalToken}, right secret", |world, _| {
         let secret = world.club.by(CAROL).get("/api/users/me/ical").expect(200).json();
@@ -365,6 +387,8 @@ const WITHOUT_HISTORY: &[&str] = &[
     "POST /api/logout",
     "POST /api/users/me/tokens",
     "POST /api/users/sync",
+    "POST /api/webhooks/{webhookID}/deliveries/{deliveryID}/retry",
+    "POST /api/webhooks/{webhookID}/test",
     "PUT /api/draft-events/{draftEventID}/availability",
     "PUT /api/events/{eventID}/attendees/me",
     "PUT /api/users/me/ical",

@@ -21,11 +21,14 @@ use crate::{
     builders::{At, answer_poll, each, event, event_body, group, merge, poll, room, verified_room},
     conditions::statements,
     harness::{ALICE, Answer, BOB, CAROL, Client, Club, DOCUMENT, hours_from_now, id},
+    process::until,
+    receiver::Receiver,
+    webhooks,
 };
 
 /// Who may read a list with the rows of BOB.
 fn reader(path: &str) -> &'static str {
-    if path == "/api/audit" { ALICE } else { BOB }
+    if path == "/api/audit" || path.starts_with("/api/webhooks") { ALICE } else { BOB }
 }
 
 /// The path of the next page, from the answer's `Link` header.
@@ -277,6 +280,17 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
         answer_poll(&club, by, &answered, &[&slots[0]]).expect(201);
     }
     let answered = answered.rsplit('/').next().unwrap();
+    let receiver = Receiver::start();
+    let webhooks = ["first", "second"].map(|name| {
+        let more = json!({"name": name, "types": ["series.deleted"]});
+        let made = club.by(ALICE).post("/api/webhooks", merge([webhooks::body(&receiver.address), more])).expect(201);
+        made.header("location").unwrap().to_owned()
+    });
+    for _ in 0..2 {
+        club.by(ALICE).post(&format!("{}/test", webhooks[0]), json!({})).expect(201);
+    }
+    until("both have arrived", || webhooks::statuses(&club, &webhooks[0]) == ["delivered"; 2]);
+    let webhook = webhooks[0].rsplit('/').next().unwrap();
     let (begin, end) = (hours_from_now(&club, 0), hours_from_now(&club, 9));
     let lists = lists();
     assert!(lists.len() >= 18, "{:?}", lists.keys());
@@ -291,6 +305,7 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
             ("{userID}", &id(BOB).to_string()),
             ("{draftEventID}", answered),
             ("{eventID}", &changed),
+            ("{webhookID}", webhook),
         ];
         let mut path = values.iter().fold((*template).to_owned(), |path, (name, value)| path.replace(name, value));
         assert!(!path.contains('{'), "{path}: add its parameter to `values`");

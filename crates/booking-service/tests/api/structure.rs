@@ -19,6 +19,7 @@ const LAYOUT: Layout = Layout {
         "ical",
         "sign_in",
         "board",
+        "webhooks",
         "pages",
     ],
     base: &[
@@ -47,6 +48,10 @@ const LAYOUT: Layout = Layout {
         "confirmation.rs",
         "restoration.rs",
         "identities.rs",
+        "outbox.rs",
+        "preparation.rs",
+        "results.rs",
+        "timed.rs",
     ],
     tables: &[
         ("users", &["users"]),
@@ -67,6 +72,7 @@ const LAYOUT: Layout = Layout {
             ],
         ),
         ("invitations", &["withdrawn_invitations"]),
+        ("webhooks", &["webhooks", "deliveries"]),
         ("sign_in", &["sessions", "api_tokens", "spent_logins", "identities"]),
     ],
     foreign_writes: &[

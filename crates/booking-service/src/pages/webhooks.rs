@@ -1,0 +1,123 @@
+//! The page of webhooks, for privileged users: what was sent lately, test and retry.
+
+use actix_web::web::Path;
+use common::input::Id;
+use maud::{Markup, html};
+use service_kit::{
+    database::{AnyConnection, PageBounds, types::DbUuid},
+    error::{Error, Failure},
+    http::{Form, Reply},
+    page::{button, see_other},
+    state::TimeDependent,
+};
+
+use super::visit::Visit;
+use crate::{
+    auth::Privileged,
+    webhooks::{
+        self, Wake, changes,
+        kinds::Status,
+        queries::{self, Delivery, Webhook},
+    },
+};
+
+/// The deliveries of a webhook that are shown.
+const SHOWN: i64 = 10;
+
+/// The page.
+pub async fn show(visit: Visit, who: Privileged, _now: TimeDependent) -> Result<Reply, Failure> {
+    who.read(move |conn, _| {
+        let webhooks = queries::list(conn)?;
+        let mut sections = Vec::with_capacity(webhooks.len());
+        for webhook in &webhooks {
+            sections.push(section(conn, webhook, &visit)?);
+        }
+        let body = html! {
+            p { (visit.text("webhooks-about")) }
+            @if sections.is_empty() { p { (visit.text("no-webhooks")) } }
+            @for section in &sections { (section) }
+        };
+        Ok(visit.reply(&visit.text("webhooks"), body))
+    })
+    .await
+}
+
+fn section(conn: &mut AnyConnection, webhook: &Webhook, visit: &Visit) -> Result<Markup, Error> {
+    let here = format!("/webhooks/{}", webhook.id);
+    let deliveries = queries::deliveries_of(conn, webhook.id, &PageBounds { after: None, rows: SHOWN })?;
+    let state = match (webhook.is_on, webhook.why_off) {
+        (true, _) => None,
+        (false, None) => Some(visit.text("webhook-off")),
+        (false, Some(why)) => Some(visit.text(&format!("webhook-{}", why.word()))),
+    };
+    Ok(html! {
+        h2 { (webhook.name) }
+        p {
+            (webhook.format.word()) " " (webhook.shown_url)
+            @if let Some(state) = &state { " " b { (state) } }
+            @if let Some(since) = webhook.failing_since {
+                " " b { (visit.format("webhook-failing-since", &[("at", visit.moment(since).into())])) }
+            }
+        }
+        @if webhook.is_on { (button(&format!("{here}/test"), &[], &visit.text("webhook-test"), None)) }
+        @else { (button(&format!("{here}/on"), &[], &visit.text("webhook-switch-on"), None)) }
+        ul.list { @for delivery in &deliveries { li { (row(delivery, webhook, visit)) } } }
+    })
+}
+
+fn row(delivery: &Delivery, webhook: &Webhook, visit: &Visit) -> Markup {
+    let again = format!("/webhooks/{}/deliveries/{}/retry", webhook.id, delivery.id);
+    let can_retry = webhook.is_on && delivery.status != Status::Merged;
+    html! {
+        (visit.moment(delivery.at)) " " b { (delivery.kind.word()) } " "
+        (visit.text(&format!("delivery-{}", delivery.status.word()))) " "
+        @if delivery.status == Status::Waiting { (visit.moment(delivery.due_at)) " " }
+        @if can_retry { (button(&again, &[], &visit.text("webhook-retry"), None)) }
+        small {
+            @if let Some(status) = delivery.answer_status { (status) " " }
+            (delivery.answer.as_deref().unwrap_or_default())
+        }
+    }
+}
+
+/// Sends something that says nothing.
+pub async fn test(visit: Visit, who: Privileged, wake: Wake, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    let reply = who.creates(1).update(webhooks::target(id, visit.zone), move |conn, _| {
+        changes::test(conn, id, visit.now)?;
+        Ok(see_other("/webhooks"))
+    });
+    let reply = reply.await?;
+    wake.up();
+    Ok(reply)
+}
+
+/// Sends a delivery again.
+pub async fn retry(
+    visit: Visit,
+    who: Privileged,
+    wake: Wake,
+    ids: Path<(Id, Id)>,
+    _form: Form,
+) -> Result<Reply, Failure> {
+    let (webhook, delivery) = (DbUuid::from(ids.0), DbUuid::from(ids.1));
+    let reply = who.update(webhooks::target(webhook, visit.zone), move |conn, _| {
+        changes::retry(conn, webhook, delivery, visit.now)?;
+        Ok(see_other("/webhooks"))
+    });
+    let reply = reply.await?;
+    wake.up();
+    Ok(reply)
+}
+
+/// Switches a webhook on again.
+pub async fn switch_on(visit: Visit, who: Privileged, wake: Wake, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
+    let id = DbUuid::from(*id);
+    let reply = who.update(webhooks::recorded(id, visit.zone), move |conn, _| {
+        changes::switch_on(conn, id, visit.now)?;
+        Ok(see_other("/webhooks"))
+    });
+    let reply = reply.await?;
+    wake.up();
+    Ok(reply)
+}

@@ -1,0 +1,234 @@
+//! The words of webhooks: formats, what they are told of, and the state of a delivery.
+
+use serde_json::{Map, Value};
+use service_kit::{
+    history::{Action, Row},
+    http::language::Language,
+    text_enum,
+};
+
+/// The fields of an event whose changes are announced: when and where it is, what it is called and for whom.
+const ANNOUNCED: [&str; 5] = ["name", "timeStart", "timeEnd", "place", "groupId"];
+
+text_enum! {
+    /// The form of what is sent.
+    pub enum Format {
+        /// Standard Webhooks: a JSON object with a signature.
+        Standard = "standard",
+        /// A message on traQ.
+        Traq = "traq",
+        /// A message on Slack, Mattermost or Rocket.Chat.
+        Slack = "slack",
+        /// A message on Discord.
+        Discord = "discord",
+    }
+}
+
+text_enum! {
+    /// What a webhook is told of.
+    pub enum Type {
+        /// An event was created.
+        EventCreated = "event.created",
+        /// An event has changed.
+        EventChanged = "event.changed",
+        /// An event was deleted.
+        EventDeleted = "event.deleted",
+        /// The deletion of an event was undone.
+        EventRestored = "event.restored",
+        /// A series was created with its events.
+        SeriesCreated = "series.created",
+        /// A series has changed with its events.
+        SeriesChanged = "series.changed",
+        /// A series was deleted with its events.
+        SeriesDeleted = "series.deleted",
+        /// A room was confirmed.
+        RoomVerified = "room.verified",
+        /// The confirmation of a room was withdrawn.
+        RoomUnverified = "room.unverified",
+        /// A room was deleted.
+        RoomDeleted = "room.deleted",
+        /// A poll was created.
+        PollCreated = "poll.created",
+        /// The deadline of a poll has passed.
+        PollClosed = "poll.closed",
+        /// A poll has become an event.
+        PollConfirmed = "poll.confirmed",
+        /// A group was created.
+        GroupCreated = "group.created",
+        /// A group has changed.
+        GroupChanged = "group.changed",
+        /// A group was deleted.
+        GroupDeleted = "group.deleted",
+        /// The deletion of a group was undone.
+        GroupRestored = "group.restored",
+        /// Message: an event was created, has changed or takes place after all.
+        Announcement = "announcement",
+        /// Message: an event is cancelled.
+        Cancellation = "cancellation",
+        /// Message: the rooms and events of the day.
+        Digest = "digest",
+        /// Message: an event begins or a poll ends soon, and some have not answered.
+        Reminder = "reminder",
+        /// Somebody tries the webhook.
+        Test = "test",
+    }
+}
+
+text_enum! {
+    /// The language of messages.
+    pub enum MessageLanguage {
+        /// English.
+        English = "en",
+        /// Japanese.
+        Japanese = "ja",
+    }
+}
+
+text_enum! {
+    /// Whether messages mention people.
+    pub enum Mentions {
+        /// They are notified.
+        On = "on",
+        /// They are named.
+        Silent = "silent",
+        /// They are not named.
+        Off = "off",
+    }
+}
+
+text_enum! {
+    /// Why the service has switched a webhook off.
+    pub enum WhyOff {
+        /// The receiver answered that the address is no longer used (410).
+        Gone = "gone",
+        /// No attempt has succeeded for two weeks.
+        Failing = "failing",
+    }
+}
+
+text_enum! {
+    /// The state of a delivery.
+    pub enum Status {
+        /// It has not been sent yet.
+        Waiting = "waiting",
+        /// The receiver has accepted it.
+        Delivered = "delivered",
+        /// It was sent together with an earlier one.
+        Merged = "merged",
+        /// It was not sent: it came too late, or there was nothing to say.
+        Dropped = "dropped",
+        /// No attempt succeeded.
+        Failed = "failed",
+    }
+}
+
+impl WhyOff {
+    /// As a sentence.
+    #[must_use]
+    pub fn explanation(self) -> &'static str {
+        match self {
+            Self::Gone => "its receiver answers that the address is no longer used (410)",
+            Self::Failing => "no attempt has succeeded for two weeks",
+        }
+    }
+}
+
+impl From<MessageLanguage> for Language {
+    fn from(language: MessageLanguage) -> Self {
+        match language {
+            MessageLanguage::English => Self::English,
+            MessageLanguage::Japanese => Self::Japanese,
+        }
+    }
+}
+
+impl Format {
+    /// Whether a webhook of this format can be told of this.
+    #[must_use]
+    pub fn takes(self, kind: Type) -> bool {
+        kind != Type::Test && (self == Self::Standard) != kind.is_message()
+    }
+
+    /// Whether what is sent is signed with a secret.
+    #[must_use]
+    pub fn is_signed(self) -> bool {
+        matches!(self, Self::Standard | Self::Traq)
+    }
+}
+
+impl Type {
+    /// What a row of the history is to a program.
+    #[must_use]
+    pub fn of_row(row: &Row) -> Option<Self> {
+        Some(match (row.object_type.as_str(), row.action) {
+            ("event", Action::Created) => Self::EventCreated,
+            ("event", Action::Changed | Action::Reverted) => Self::EventChanged,
+            ("event", Action::Deleted) => Self::EventDeleted,
+            ("event", Action::Restored) => Self::EventRestored,
+            ("series", Action::Created) => Self::SeriesCreated,
+            ("series", Action::Changed) => Self::SeriesChanged,
+            ("series", Action::Deleted) => Self::SeriesDeleted,
+            ("room", Action::Verified) => Self::RoomVerified,
+            ("room", Action::Unverified) => Self::RoomUnverified,
+            ("room", Action::Deleted) => Self::RoomDeleted,
+            ("poll", Action::Created) => Self::PollCreated,
+            ("poll", Action::Confirmed) => Self::PollConfirmed,
+            ("group", Action::Created) => Self::GroupCreated,
+            ("group", Action::Changed) => Self::GroupChanged,
+            ("group", Action::Deleted) => Self::GroupDeleted,
+            ("group", Action::Restored) => Self::GroupRestored,
+            _ => return None,
+        })
+    }
+
+    /// What a row of the history is to people.
+    #[must_use]
+    pub fn message_of_row(row: &Row) -> Option<Self> {
+        match Self::of_row(row)? {
+            Self::EventCreated | Self::EventRestored => Some(Self::Announcement),
+            Self::EventDeleted => Some(Self::Cancellation),
+            Self::EventChanged => {
+                let changes: Map<String, Value> = serde_json::from_str(&row.changes).unwrap_or_default();
+                ANNOUNCED.iter().any(|field| changes.contains_key(*field)).then_some(Self::Announcement)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is a message to people.
+    #[must_use]
+    pub fn is_message(self) -> bool {
+        matches!(self, Self::Announcement | Self::Cancellation | Self::Digest | Self::Reminder)
+    }
+
+    /// The path of the object below `/api`.
+    #[must_use]
+    pub fn collection(self) -> &'static str {
+        match self.word().split('.').next() {
+            Some("event" | "announcement" | "cancellation") => "events",
+            Some("series") => "series",
+            Some("room") => "rooms",
+            Some("poll") => "draft-events",
+            Some("group") => "groups",
+            _ => "webhooks",
+        }
+    }
+
+    /// Whether it is about one event, whose changes within a minute are sent together.
+    #[must_use]
+    pub fn is_of_event(self) -> bool {
+        self.collection() == "events"
+    }
+
+    /// Whether it says that an event is deleted.
+    #[must_use]
+    pub fn is_deletion(self) -> bool {
+        matches!(self, Self::EventDeleted | Self::Cancellation)
+    }
+
+    /// Whether a later one about the same event can be sent together with this one.
+    #[must_use]
+    pub fn merges(self, later: Self) -> bool {
+        self.is_of_event() && !self.is_deletion() && matches!(later, Self::EventChanged | Self::Announcement)
+    }
+}

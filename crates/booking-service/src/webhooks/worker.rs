@@ -1,0 +1,325 @@
+//! Sends what is due, on one replica at a time, until the service ends.
+//!
+//! * Every second it reads what is new in the history ([`outbox`](super::outbox)) and sends what is due. While no webhook
+//!   is on, it only looks once a minute whether another replica has one.
+//! * A webhook is sent one delivery at a time, each on a thread of its own, so that a slow receiver holds up neither
+//!   others nor a request.
+//! * A delivery is noted as sent after the receiver has answered. If the service ends in between, it is sent again, with
+//!   the same `webhook-id`.
+
+use std::{
+    cell::RefCell,
+    collections::HashSet,
+    future::{Ready, ready},
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use actix_web::{FromRequest, HttpRequest, dev::Payload, web::Data};
+use chrono::TimeDelta;
+use common::problem::Problem;
+use prometheus_client::metrics::{counter::Counter, family::Family};
+use service_kit::{
+    database::{
+        JobOwner,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::{Error, Failure},
+    lease,
+    state::AppState,
+};
+use tokio::sync::{Notify, oneshot};
+
+use super::{
+    changes::Context,
+    outbox::{self, Handled},
+    preparation::{self, Message, Nothing},
+    queries,
+    results::{self, Effect, Outcome},
+    sending::{client, send},
+    timed::{self, Timed},
+};
+use crate::club::Club;
+
+/// The lease of the task.
+const TASK: &str = "webhooks";
+
+/// How long a replica holds the lease after it has taken it.
+const LEASE: TimeDelta = TimeDelta::seconds(30);
+
+/// The time between two rounds.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The same while another replica sends.
+const OTHERS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The same while no webhook is on.
+const IDLE_INTERVAL: Duration = Duration::from_mins(1);
+
+/// The most webhooks to which something is sent at once.
+const MOST_BUSY: usize = 32;
+
+/// The most deliveries that are looked at in a round.
+const DUE: i64 = 200;
+
+/// How often it is noted how far the history has been read, if there was nothing new.
+const NOTE_INTERVAL: TimeDelta = TimeDelta::minutes(1);
+
+/// The most old deliveries that are removed in a round.
+const OLD: i64 = 200;
+
+/// Wakes the worker of this replica.
+#[derive(Debug, Clone, Default)]
+pub struct Wake(Arc<Notify>);
+
+impl Wake {
+    /// Makes the worker look at once.
+    pub fn up(&self) {
+        self.0.notify_one();
+    }
+}
+
+impl FromRequest for Wake {
+    type Error = Failure;
+    type Future = Ready<Result<Self, Failure>>;
+
+    fn from_request(req: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let wake = req.app_data::<Data<Self>>().map(|wake| wake.as_ref().clone());
+        ready(wake.ok_or_else(|| Problem::internal("the app has no Wake").into()))
+    }
+}
+
+/// The result of an attempt, as the label of a metric.
+const DELIVERED: &str = "delivered";
+
+/// The same.
+const FAILED: &str = "failed";
+
+/// Counts attempts by their result.
+type Counters = Family<[(&'static str, &'static str); 1], Counter>;
+
+/// The part of the worker that an attempt to send needs.
+#[derive(Clone)]
+struct Sender {
+    state: Data<AppState>,
+    club: Club,
+    client: club_issuer::outbound::Client,
+    wake: Wake,
+    /// The webhooks to which something is being sent.
+    busy: Rc<RefCell<HashSet<DbUuid>>>,
+    attempts: Counters,
+    switched_off: Counter,
+}
+
+struct Worker {
+    sender: Sender,
+    /// This replica, as the holder of the lease.
+    me: DbUuid,
+    lease_until: Option<DbTimestamp>,
+    /// Whether it has ever held it.
+    has_held: Arc<AtomicBool>,
+    handled: Handled,
+    timed: Timed,
+    noted_at: Option<DbTimestamp>,
+}
+
+/// Starts the worker. `is_needed` says whether a webhook is on.
+#[must_use]
+pub fn start(state: &Data<AppState>, club: &Club, is_needed: bool) -> Wake {
+    let wake = Wake::default();
+    let help = "Attempts to send to a webhook";
+    let attempts = state.metrics.add("webhook_attempts", help, Counters::default());
+    for result in [DELIVERED, FAILED] {
+        drop(attempts.get_or_create(&[("result", result)]));
+    }
+    let help = "Webhooks that were switched off because nothing arrives";
+    let switched_off = state.metrics.add("webhooks_switched_off", help, Counter::default());
+    let networks = Context::of(club).networks;
+    let sender = Sender {
+        state: state.clone(),
+        club: club.clone(),
+        client: client(networks),
+        wake: wake.clone(),
+        busy: Rc::default(),
+        attempts,
+        switched_off,
+    };
+    let me = DbUuid::new();
+    let worker = Worker {
+        sender,
+        me,
+        lease_until: None,
+        has_held: Arc::default(),
+        handled: Handled::default(),
+        timed: Timed::default(),
+        noted_at: None,
+    };
+    let (db, has_held) = (state.database.clone(), worker.has_held.clone());
+    state.on_shutdown(move || {
+        let (db, has_held) = (db.clone(), has_held.load(Ordering::Relaxed));
+        async move {
+            if !has_held {
+                return;
+            }
+            if let Err(error) = db.write(JobOwner::Internal, move |conn| lease::release(conn, TASK, me)).await {
+                db.log_failure("the lease of the webhooks stays until it expires", error);
+            }
+        }
+    });
+    actix_web::rt::spawn(worker.run(is_needed));
+    wake
+}
+
+impl Worker {
+    async fn run(mut self, is_needed: bool) {
+        let mut pause = if is_needed { Duration::ZERO } else { IDLE_INTERVAL };
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.sender.wake.0.notified() => {}
+            }
+            if self.sender.state.is_draining() {
+                return;
+            }
+            pause = match self.round().await {
+                Ok(pause) => pause,
+                Err(error) => {
+                    self.sender.state.database.log_failure("nothing is sent to webhooks at present", error);
+                    OTHERS_INTERVAL
+                }
+            };
+        }
+    }
+
+    fn now(&self) -> DbTimestamp {
+        DbTimestamp(self.sender.state.clock.now())
+    }
+
+    /// Reads what is new and begins to send what is due. Returns the time until the next round.
+    async fn round(&mut self) -> Result<Duration, Error> {
+        let (db, now) = (self.sender.state.database.clone(), self.now());
+        let (handled, timed, club) = (self.handled.clone(), self.timed.clone(), self.sender.club.clone());
+        let has_lease = self.lease_until.is_some_and(|until| until > now);
+        let found = db.read(JobOwner::Internal, move |conn| {
+            let mut webhooks = queries::list(conn)?;
+            webhooks.retain(|webhook| webhook.is_on);
+            if webhooks.is_empty() || !has_lease {
+                return Ok((webhooks, None));
+            }
+            let mut round = handled.read(conn, &webhooks)?;
+            let timed = timed::due(conn, &webhooks, &timed, &club, now)?;
+            round.deliveries.extend(timed.iter().cloned());
+            Ok((webhooks, Some((round, timed))))
+        });
+        let (webhooks, found) = found.await?;
+        if webhooks.is_empty() {
+            self.handled = Handled::default();
+            return Ok(IDLE_INTERVAL);
+        }
+        if !self.hold_lease(now).await? {
+            self.handled = Handled::default();
+            return Ok(OTHERS_INTERVAL);
+        }
+        // The lease has just been taken.
+        let Some((round, timed)) = found else { return Ok(Duration::ZERO) };
+        let is_noted = self.noted_at.is_some_and(|at| at.plus(NOTE_INTERVAL) > *now);
+        if !round.deliveries.is_empty() || !is_noted {
+            let (new, is_complete) = (round.deliveries.clone(), round.is_complete);
+            let write = db.write(JobOwner::Internal, move |conn| {
+                outbox::insert(conn, &new)?;
+                if is_complete {
+                    outbox::note_read_until(conn, now)?;
+                }
+                results::remove_old(conn, now, OLD)
+            });
+            write.await?;
+            self.noted_at = Some(now);
+        }
+        self.handled.note(&round, now);
+        self.timed.note(&timed, now);
+        self.send_due(now).await?;
+        Ok(if round.is_complete { INTERVAL } else { Duration::ZERO })
+    }
+
+    /// Takes or extends the lease when half of it has passed, and returns whether this replica holds it.
+    async fn hold_lease(&mut self, now: DbTimestamp) -> Result<bool, Error> {
+        if self.lease_until.is_some_and(|until| now.plus(LEASE / 2) < *until) {
+            return Ok(true);
+        }
+        let (me, until) = (self.me, DbTimestamp(now.plus(LEASE)));
+        let database = &self.sender.state.database;
+        let holds = database.write(JobOwner::Internal, move |conn| lease::take(conn, TASK, me, now, until)).await?;
+        self.lease_until = holds.then_some(until);
+        self.has_held.fetch_or(holds, Ordering::Relaxed);
+        Ok(holds)
+    }
+
+    async fn send_due(&self, now: DbTimestamp) -> Result<(), Error> {
+        let database = &self.sender.state.database;
+        let due = database.read(JobOwner::Internal, move |conn| queries::due(conn, now, DUE)).await?;
+        for (delivery, webhook) in due {
+            let is_free = self.sender.busy.borrow().len() < MOST_BUSY;
+            if is_free && self.sender.busy.borrow_mut().insert(webhook) {
+                let sender = self.sender.clone();
+                actix_web::rt::spawn(async move {
+                    if let Err(error) = sender.attempt(delivery).await {
+                        sender.state.database.log_failure("a delivery to a webhook could not be noted", error);
+                        tokio::time::sleep(OTHERS_INTERVAL).await;
+                    }
+                    sender.busy.borrow_mut().remove(&webhook);
+                    sender.wake.up();
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sender {
+    fn now(&self) -> DbTimestamp {
+        DbTimestamp(self.state.clock.now())
+    }
+
+    async fn attempt(&self, delivery: DbUuid) -> Result<(), Error> {
+        let (state, club, now) = (self.state.clone(), self.club.clone(), self.now());
+        let database = &self.state.database;
+        let prepared = database
+            .write(JobOwner::Internal, move |conn| preparation::prepare(conn, delivery, &club, &state.texts, now));
+        let (webhook, attempts, outcome) = match prepared.await? {
+            Ok(message) => (message.webhook, message.attempts, self.send(message).await),
+            Err(Nothing::Done | Nothing::Dropped) => return Ok(()),
+            Err(Nothing::Unreadable { webhook, attempts }) => {
+                let answer = "the key that encrypted the address has been removed from the service".to_owned();
+                (webhook, attempts, Outcome { status: None, answer, retry_after: None })
+            }
+        };
+        let (now, is_success) = (self.now(), outcome.is_success());
+        let record = move |conn: &mut _| results::record(conn, (delivery, webhook), attempts, &outcome, now);
+        let effect = database.write(JobOwner::Internal, record).await?;
+        let result = if is_success { DELIVERED } else { FAILED };
+        self.attempts.get_or_create(&[("result", result)]).inc();
+        if let Effect::SwitchedOff(name, why) = effect {
+            self.switched_off.inc();
+            log::warn!("the webhook {name:?} is switched off: {}", why.explanation());
+        }
+        Ok(())
+    }
+
+    /// Sends on a thread of its own, because the request may take long and must not delay the end of the service.
+    async fn send(&self, message: Message) -> Outcome {
+        let (sender, receiver) = oneshot::channel();
+        let client = self.client.clone();
+        let spawned = std::thread::Builder::new()
+            .name("webhook".to_owned())
+            .spawn(move || drop(sender.send(send(&client, message))));
+        let failure = |answer: String| Outcome { status: None, answer, retry_after: None };
+        match spawned {
+            Ok(_) => receiver.await.unwrap_or_else(|_| failure("the request ended early".to_owned())),
+            Err(error) => failure(error.to_string()),
+        }
+    }
+}

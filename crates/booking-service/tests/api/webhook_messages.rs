@@ -1,0 +1,397 @@
+//! The messages of webhooks to chats (contract, "Webhooks").
+
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
+
+use chrono::{NaiveDate, NaiveTime, TimeDelta};
+use chrono_tz::Asia::Tokyo;
+use ring::hmac;
+use serde_json::{Value, json};
+
+use crate::{
+    builders::{EVERYONE, group, merge, poll, room, text},
+    harness::{ALICE, BOB, CAROL, Club, DAVE, hours_from_now, id},
+    process::until,
+    receiver::{Arrived, Receiver},
+};
+
+const SECRET: &str = "the secret that traQ has as well";
+const CHANNEL: &str = "0198c0de-0000-7000-8000-0000000000c1";
+
+/// Creates a webhook, and returns its path.
+fn create(club: &Club, receiver: &Receiver, format: &str, more: Value) -> String {
+    let mut body = json!({
+        "name": "channel", "url": format!("{}/webhooks/1", receiver.address), "format": format, "language": "ja",
+        "types": ["announcement", "cancellation", "digest", "reminder"],
+    });
+    if format == "traq" {
+        body = merge([body, json!({"secret": SECRET, "channelId": CHANNEL})]);
+    }
+    let made = club.by(ALICE).post("/api/webhooks", merge([body, more])).expect(201);
+    made.header("location").unwrap().to_owned()
+}
+
+/// What traQ takes: a text for a channel, signed with the secret of the webhook.
+#[track_caller]
+fn checked_by_traq(arrived: &Arrived) -> String {
+    assert_eq!(arrived.path, "/webhooks/1?embed=1");
+    assert_eq!(arrived.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(arrived.header("x-traq-channel-id"), Some(CHANNEL));
+    let signature = arrived.header("x-traq-signature").unwrap();
+    let bytes: Vec<u8> = (0..20).map(|n| u8::from_str_radix(&signature[2 * n..2 * n + 2], 16).unwrap()).collect();
+    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, SECRET.as_bytes());
+    hmac::verify(&key, arrived.body.as_bytes(), &bytes).unwrap();
+    assert!(signature.len() == 40 && arrived.body.chars().count() <= 10_000);
+    arrived.body.clone()
+}
+
+/// The body of an event of BOB at this place, from so many hours to so many.
+fn event_body(club: &Club, (from, to): (i64, i64), more: Value) -> Value {
+    let (from, to) = (hours_from_now(club, from).to_string(), hours_from_now(club, to).to_string());
+    let body = json!({
+        "name": "Rust evening", "description": "Bring a laptop.\n- and a cable", "sharedRoom": true, "place": "S516",
+        "timeStart": from, "timeEnd": to, "groupId": EVERYONE, "admins": [id(BOB)],
+    });
+    merge([body, more])
+}
+
+fn event(club: &Club, hours: (i64, i64), more: Value) -> String {
+    text(&club.by(BOB).post("/api/events", event_body(club, hours, more)).expect(201).json()["eventId"])
+}
+
+fn minute(club: &Club) {
+    club.clock.advance(TimeDelta::seconds(61));
+}
+
+fn statuses(club: &Club, path: &str) -> Vec<String> {
+    let deliveries = club.by(ALICE).get(&format!("{path}/deliveries")).expect(200).json();
+    deliveries.as_array().unwrap().iter().map(|delivery| text(&delivery["status"])).collect()
+}
+
+/// A span of hours from now as messages show it, in Japanese.
+fn shown(club: &Club, (from, to): (i64, i64)) -> String {
+    let [from, to] = [from, to].map(|hours| hours_from_now(club, hours));
+    booking_service::wall_clock::span(service_kit::http::language::Language::Japanese, Tokyo, from, to)
+}
+
+#[rstest]
+fn an_event_is_announced_and_cancelled(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let origin = club.config.server.public_origin();
+    let own = group(&club, BOB, "guitar_band", &[BOB, CAROL, DAVE]);
+    let path = create(&club, &receiver, "traq", json!({"mentionGroups": ["26B", "25B"]}));
+    let made = event(&club, (30, 32), json!({"groupId": own}));
+    let answered = format!("/api/events/{made}/attendees/me");
+    club.by(CAROL).put(&answered, json!({"schedule": "absent"})).expect(204);
+    minute(&club);
+    let facts = |place: &str| {
+        format!("- 主催: [guitar\\_band]({origin}/groups/{own})\n- 日時: {}\n- 場所: {place}", shown(&club, (30, 32)))
+    };
+    let heading = format!("[Rust evening]({origin}/events/{made})");
+    let rest =
+        "\n\n以下の方は参加予定の入力をお願いします\n@bob @dave\n\n> \u{200b}Bring a laptop.\n> \u{200b}- and a cable";
+    let expected = format!("## イベントが作成されました\n{heading}\n{}{rest}", facts("S516"));
+    assert_eq!(checked_by_traq(&receiver.wait_for(1)[0]), expected);
+
+    // A changed description alone is not announced.
+    let change = |more: Value| {
+        let body = event_body(&club, (30, 32), merge([json!({"groupId": own}), more]));
+        club.by(BOB).put(&format!("/api/events/{made}"), body).expect(200);
+    };
+    change(json!({"description": "Bring two."}));
+    minute(&club);
+    change(json!({"description": "Bring two.", "place": "S517"}));
+    change(json!({"description": "Bring two.", "place": "S518"}));
+    minute(&club);
+    let arrived = receiver.wait_for(2);
+    let rest = "\n\n以下の方は参加予定の入力をお願いします\n@bob @dave\n\n> \u{200b}Bring two.";
+    assert_eq!(arrived[1].body, format!("## イベントが更新されました\n{heading}\n{}{rest}", facts("S518")));
+
+    club.by(ALICE).patch(&path, json!({"mentions": "silent"})).expect(200);
+    event(&club, (40, 41), json!({"description": " "}));
+    minute(&club);
+    assert!(receiver.wait_for(3)[2].body.ends_with("以下の方は参加予定の入力をお願いします\n@.26B @.25B"));
+    club.by(ALICE).patch(&path, json!({"mentions": "off", "language": "en"})).expect(200);
+    club.by(BOB).delete(&format!("/api/events/{made}")).expect(204);
+    let cancelled = receiver.wait_for(4)[3].body.clone();
+    assert!(cancelled.starts_with("## An event is cancelled\nRust evening\n- Group: [guitar\\_band]("), "{cancelled}");
+    club.by(BOB).post(&format!("/api/events/{made}/restore"), json!({})).expect(200);
+    minute(&club);
+    let restored = receiver.wait_for(5)[4].body.clone();
+    assert!(restored.starts_with("## An event takes place after all\n") && !restored.contains('@'), "{restored}");
+    for arrived in &arrived {
+        checked_by_traq(arrived);
+    }
+}
+
+#[rstest]
+fn what_is_too_late_is_dropped(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let path = create(&club, &receiver, "traq", json!({"types": ["announcement", "cancellation"]}));
+    // It ends within the minute in which changes are collected.
+    let now = club.clock.now();
+    let span = json!({"timeStart": now.to_string(), "timeEnd": now.plus(TimeDelta::seconds(30)).to_string()});
+    event(&club, (0, 1), merge([json!({"place": "x"}), span]));
+    let gone = event(&club, (-3, -2), json!({}));
+    club.by(BOB).delete(&format!("/api/events/{gone}")).expect(204);
+    until("the first waits", || statuses(&club, &path) == ["waiting"]);
+    minute(&club);
+    until("it is dropped", || statuses(&club, &path) == ["dropped"]);
+    event(&club, (-1, 3), json!({}));
+    minute(&club);
+    let arrived = receiver.wait_for(1);
+    assert!(!arrived[0].body.contains("以下の方は"), "it has begun: {}", arrived[0].body);
+}
+
+/// The parts of the published schemas of the requests that the messages use: of Discord's OpenAPI document
+/// (`IncomingWebhookRequestPartial`, `MessageAllowedMentionsRequest`), and of Slack's page on incoming webhooks.
+fn schemas() -> [(&'static str, Value); 2] {
+    let snowflakes = json!({"type": ["array", "null"], "maxItems": 1000, "uniqueItems": true,
+        "items": {"type": "string", "pattern": "^(0|[1-9][0-9]*)$"}});
+    let mentions = json!({"type": "object", "additionalProperties": false, "properties": {
+        "parse": {"type": ["array", "null"], "maxItems": 1000, "items": {"enum": ["users", "roles", "everyone"]}},
+        "users": snowflakes, "roles": snowflakes, "replied_user": {"type": ["boolean", "null"]},
+    }});
+    let discord = json!({"type": "object", "additionalProperties": false, "required": ["content"], "properties": {
+        "content": {"type": ["string", "null"], "maxLength": 2000, "minLength": 1}, "allowed_mentions": mentions,
+    }});
+    let slack = json!({"type": "object", "additionalProperties": false, "required": ["text"], "properties": {
+        "text": {"type": "string", "maxLength": 4000, "minLength": 1},
+    }});
+    [("discord", discord), ("slack", slack)]
+}
+
+#[rstest]
+fn slack_and_discord_get_bodies_of_their_schemas(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let origin = club.config.server.public_origin();
+    for (format, schema) in schemas() {
+        let receiver = Receiver::start();
+        let roles = json!({"mentionGroups": ["123456789012345678", "S0123ABCD", "here"]});
+        let path = create(&club, &receiver, format, roles);
+        assert_eq!(club.by(ALICE).get(&path).expect(200).json()["url"], format!("{}/…", receiver.address));
+        let long = "<@U1> @everyone 長い説明 *x*\n".repeat(350);
+        let made = event(&club, (30, 32), json!({"description": long}));
+        minute(&club);
+        let body = receiver.wait_for(1)[0].json();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        assert!(
+            validator.is_valid(&body),
+            "{:?}",
+            validator.iter_errors(&body).map(|e| e.to_string()).collect::<Vec<_>>()
+        );
+        assert_eq!(receiver.arrived()[0].header("content-type"), Some("application/json"));
+        let address = format!("{origin}/events/{made}");
+        if format == "slack" {
+            let text = body["text"].as_str().unwrap();
+            assert!(text.starts_with(&format!(
+                "*イベントが作成されました*\n<{address}|Rust evening>\n• 主催: <{origin}/groups/"
+            )));
+            assert!(text.contains("\n@123456789012345678 <!subteam^S0123ABCD> <!here>\n\n> "), "{text}");
+            assert!(text.ends_with(&format!("\n\n<{address}|続きはこちら>")) && text.len() > 4000, "{text}");
+            assert!(!text.contains("<@U1>") && !text.contains("@everyone") && !text.contains("*x*"), "{text}");
+        } else {
+            let text = body["content"].as_str().unwrap();
+            assert!(
+                text.starts_with(&format!("## イベントが作成されました\n[Rust evening](<{address}>)\n- 主催: ")),
+                "{text}"
+            );
+            assert!(text.contains("\n<@&123456789012345678> @"), "{text}");
+            assert!(text.ends_with(&format!("\n\n[続きはこちら](<{address}>)")), "{text}");
+            assert!(!text.contains(" <@U1>") && !text.contains("@everyone"), "{text}");
+            assert_eq!(body["allowed_mentions"], json!({"parse": [], "roles": ["123456789012345678"]}));
+            club.by(ALICE).patch(&path, json!({"mentions": "silent"})).expect(200);
+            event(&club, (40, 41), json!({}));
+            minute(&club);
+            let silent = receiver.wait_for(2)[1].json();
+            assert_eq!(silent["allowed_mentions"], json!({"parse": [], "roles": []}));
+        }
+        club.by(ALICE).delete(&path).expect(204);
+    }
+}
+
+/// No text of a member becomes a mention or markup, wherever it stands.
+#[rstest]
+fn texts_of_members_stay_texts(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let nasty = "@all [a](b)<@U1>|`*#c!{\"x\":1}";
+    let own = group(&club, BOB, nasty, &[BOB]);
+    for format in ["traq", "slack", "discord"] {
+        let receiver = Receiver::start();
+        let path = create(&club, &receiver, format, json!({}));
+        let fields =
+            json!({"name": nasty, "place": nasty, "groupId": own, "description": format!("{nasty}\n# {nasty}")});
+        let made = event(&club, (30, 32), fields);
+        minute(&club);
+        let announced = receiver.wait_for(1)[0].clone();
+        club.by(BOB).delete(&format!("/api/events/{made}")).expect(204);
+        for arrived in [announced, receiver.wait_for(2)[1].clone()] {
+            let text = match format {
+                "traq" => arrived.body,
+                "slack" => text(&arrived.json()["text"]),
+                _ => text(&arrived.json()["content"]),
+            };
+            let foreign = text.replace("@bob", "");
+            assert!(!foreign.replace("@\u{200b}", "").contains('@'), "{format}: {text}");
+            for markup in ["[a](b)", "<@U1", "!{", " #c", "`*", "\"x\""] {
+                let is_there = match markup {
+                    // Slack has no escape, and nothing of this there.
+                    "\"x\"" => format != "slack" && text.contains(markup),
+                    _ => text.contains(markup),
+                };
+                assert!(!is_there, "{format}: {markup} in {text}");
+            }
+        }
+        club.by(ALICE).delete(&path).expect(204);
+    }
+}
+
+/// Sets the clock to the next time of this day, and returns the day.
+fn advance_to(club: &Club, time: &str) -> NaiveDate {
+    let now = club.clock.now().utc().with_timezone(&Tokyo).naive_local();
+    let time: NaiveTime = time.parse().unwrap();
+    let day = if now.time() < time { now.date() } else { now.date().succ_opt().unwrap() };
+    club.clock.advance(day.and_time(time) - now);
+    day
+}
+
+/// A time of a day as requests have it.
+fn at(day: NaiveDate, time: &str) -> String {
+    format!("{day}T{time}:00+09:00")
+}
+
+#[rstest]
+fn the_digest_shows_rooms_and_events_of_the_day(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (mut club, receiver) = (Club::start(backend), Receiver::start());
+    let origin = club.config.server.public_origin();
+    let path = create(&club, &receiver, "traq", json!({"types": ["digest"]}));
+    let day = advance_to(&club, "07:30:00");
+    for (place, from, to) in
+        [("S516", "10:45", "12:25"), ("S517", "11:00", "15:00"), ("S516", "12:30", "13:00"), ("S|5", "20:00", "22:00")]
+    {
+        let body = json!({"place": place, "admins": [id(BOB)], "timeStart": at(day, from), "timeEnd": at(day, to)});
+        let made = club.by(BOB).post("/api/rooms", body).expect(201).json();
+        club.by(ALICE).post(&format!("/api/rooms/{}/verified", text(&made["roomId"])), json!({})).expect(204);
+    }
+    room(&club, BOB, "not verified", (0, 3));
+    let made =
+        event(&club, (0, 1), json!({"timeStart": at(day, "11:00"), "timeEnd": at(day, "12:00"), "place": "S 9"}));
+    // A second replica, which starts at the same time.
+    if club.is_postgres() {
+        club.start_another();
+    }
+    club.clock.advance(TimeDelta::minutes(30));
+    let digest = checked_by_traq(&receiver.wait_for(1)[0]);
+    let shown = service_kit::http::language::Language::Japanese.short_day(day);
+    let expected = format!(
+        "## {shown} の進捗部屋\n| 時間 | S516 | S517 | S\\|5 |\n| :---: | :---: | :---: | :---: |\n| 1-2 |  |  |  |\n\
+         | 3-4 | ○ | 11:00– |  |\n| noon | 12:30–13:00 | ○ |  |\n| 5-6 |  | –15:00 |  |\n| 7-8 |  |  |  |\n\
+         | 9-10 |  |  |  |\n| 夜 |  |  | 20:00–22:00 |\n\n\n## {shown} 開催予定のイベント\n\
+         - [Rust evening]({origin}/events/{made}) {shown}, 11:00–12:00 S 9 (併用可)",
+    );
+    assert_eq!(digest, expected);
+    until("it is noted", || statuses(&club, &path) == ["delivered"]);
+    // Not again when the service starts again, nor after the lease of the replica that has sent it.
+    club.start_another();
+    club.clock.advance(TimeDelta::minutes(2));
+    let late = create(&club, &receiver, "slack", json!({"types": ["digest"]}));
+    club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+    assert_eq!(receiver.wait_for(2)[1].body, "これはテストです。メッセージはここに届きます。");
+    assert!(statuses(&club, &late).is_empty(), "it was made after the time of the digest");
+
+    club.by(ALICE).patch(&path, json!({"isOn": false})).expect(200);
+    advance_to(&club, "08:00:01");
+    let arrived = receiver.wait_for(3);
+    let nothing = text(&arrived[2].json()["text"]);
+    assert!(
+        nothing.contains("本日は部屋の予約を取っていないようです。\n\n*")
+            && nothing.ends_with("\n本日開催予定のイベントはありません。"),
+        "{nothing}"
+    );
+    until("it is noted", || statuses(&club, &late) == ["delivered"]);
+}
+
+#[rstest]
+fn a_digest_after_noon_is_not_sent(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (mut club, receiver) = (Club::start(backend), Receiver::start());
+    let path = create(&club, &receiver, "traq", json!({"types": ["digest"]}));
+    until("the webhook is known", || club.anonymous().get("/readyz").status == 200);
+    club.stop_all();
+    advance_to(&club, "12:00:01");
+    club.start_another();
+    club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+    receiver.wait_for(1);
+    assert_eq!(statuses(&club, &path).len(), 1);
+}
+
+#[rstest]
+fn those_who_have_not_answered_are_reminded_once(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let own = group(&club, BOB, "g", &[BOB, CAROL]);
+    let path = create(&club, &receiver, "slack", json!({"types": ["reminder"], "language": "en"}));
+    let made = event(&club, (30, 32), json!({"groupId": own}));
+    club.by(BOB).put(&format!("/api/events/{made}/attendees/me"), json!({"schedule": "attendance"})).expect(204);
+    // Whoever is invited less than a day before has the announcement.
+    event(&club, (20, 22), json!({"groupId": own, "place": "S517"}));
+    let deadline = hours_from_now(&club, 33).to_string();
+    let (ending, _) = poll(&club, BOB, json!({"invitees": [id(CAROL), id(DAVE)], "deadline": deadline}));
+    club.clock.advance(TimeDelta::hours(7));
+    let arrived = receiver.wait_for(1);
+    let reminded = text(&arrived[0].json()["text"]);
+    assert!(reminded.starts_with("*An event begins soon, and some have not answered*\n<"), "{reminded}");
+    assert!(reminded.contains(&made) && reminded.ends_with("\n\nPlease say whether you come:\n@carol"), "{reminded}");
+    club.clock.advance(TimeDelta::hours(2));
+    let reminded = text(&receiver.wait_for(2)[1].json()["text"]);
+    assert!(reminded.contains(ending.rsplit('/').next().unwrap()), "{reminded}");
+    assert!(reminded.ends_with("\n\nPlease say when you can come:\n@carol @dave"), "{reminded}");
+    club.clock.advance(TimeDelta::hours(1));
+    club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+    receiver.wait_for(3);
+}
+
+#[rstest]
+fn bad_channels_are_refused(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let body = json!({"name": "c", "url": "http://127.0.0.1:9/", "format": "traq", "types": ["digest"]});
+    for (more, pointer) in [
+        (json!({}), "/channelId"),
+        (json!({"channelId": CHANNEL, "types": ["event.created"]}), "/types"),
+        (json!({"format": "standard"}), "/types"),
+        (json!({"format": "slack", "secret": SECRET}), "/secret"),
+        (json!({"format": "discord", "mentionGroups": [""]}), "/mentionGroups/0"),
+    ] {
+        let refused = club.by(ALICE).post("/api/webhooks", merge([body.clone(), more.clone()])).expect(400);
+        assert_eq!(refused.pointers(), [pointer], "{more}");
+    }
+    let made = club.by(ALICE).post("/api/webhooks", merge([body, json!({"format": "slack"})])).expect(201);
+    assert!(made.json().get("secret").is_none());
+    let path = made.header("location").unwrap();
+    club.by(ALICE).post(&format!("{path}/secret"), json!({})).refused(409, "no-secret");
+}
+
+/// What `import` prints for the settings of the former system.
+#[rstest]
+fn the_commands_of_the_import_make_its_webhooks(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let settings = |name: &str| match name {
+        "WEBHOOK_ID" => Some("0198c0de-0000-7000-8000-0000000000a1".to_owned()),
+        "ACTIVITY_CHANNEL_ID" => Some(CHANNEL.to_owned()),
+        _ => None,
+    };
+    let lines = booking_service::import::webhooks::commands(Some(&receiver.address.parse().unwrap()), settings);
+    let [_, line] = lines.as_slice() else { panic!("{lines:?}") };
+    let mut shell = std::process::Command::new("sh");
+    let program = crate::process::PROGRAM;
+    let script = line.replace("booking-service", &format!("{program} --database-url '{}'", club.url()));
+    let script = format!("{script} --secret-key {}", crate::harness::KEY);
+    let environment = [("WEBHOOK_SECRET", SECRET), ("PATH", "/usr/bin:/bin")];
+    let (out, err, status) = crate::commands::outcome(shell.args(["-c", &script]).env_clear().envs(environment));
+    assert_eq!((status, out.lines().count()), (Some(0), 1), "{err}");
+    let path = format!("/api/webhooks/{}", out.trim());
+    assert_eq!(club.by(ALICE).get(&path).expect(200).json()["types"], json!(["announcement"]));
+    // The service looks once a minute, or when somebody tries a webhook.
+    club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+    let arrived = receiver.wait_for(1).remove(0);
+    assert_eq!(arrived.path, "/webhooks/0198c0de-0000-7000-8000-0000000000a1?embed=1");
+    checked_by_traq(&Arrived { path: "/webhooks/1?embed=1".to_owned(), ..arrived });
+}

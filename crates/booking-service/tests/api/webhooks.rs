@@ -1,0 +1,579 @@
+//! Webhooks (contract, "Webhooks").
+
+use crate::harness::Backend::{self, Postgres, Sqlite};
+use rstest::rstest;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use booking_service::{
+    schema::{deliveries, webhooks},
+    webhooks::{outbox, queries, results, timed},
+};
+use chrono::TimeDelta;
+use diesel::prelude::*;
+use ring::hmac;
+use serde_json::{Value, json};
+use service_kit::database::{
+    PageBounds,
+    schema::history,
+    types::{DbTimestamp, DbUuid},
+};
+
+use crate::{
+    builders::{self, At, EVERYONE, event, event_body, group, merge, poll, text, verified_room},
+    front_page::forms,
+    harness::{ALICE, BOB, CAROL, Club, DAVE, id},
+    plans,
+    process::{Process, until},
+    receiver::{Arrived, Reaction, Receiver},
+};
+
+/// All types that a program can be told of.
+const ALL: [&str; 17] = [
+    "event.created",
+    "event.changed",
+    "event.deleted",
+    "event.restored",
+    "series.created",
+    "series.changed",
+    "series.deleted",
+    "room.verified",
+    "room.unverified",
+    "room.deleted",
+    "poll.created",
+    "poll.closed",
+    "poll.confirmed",
+    "group.created",
+    "group.changed",
+    "group.deleted",
+    "group.restored",
+];
+
+/// The body of a webhook of all types.
+pub fn body(receiver: &str) -> Value {
+    json!({"name": "hook", "url": format!("{receiver}/hook?key=of-the-query"), "format": "standard", "types": ALL})
+}
+
+/// Creates a webhook of all types, and returns its path and its secret.
+fn create(club: &Club, receiver: &Receiver, more: Value) -> (String, String) {
+    let made = club.by(ALICE).post("/api/webhooks", merge([body(&receiver.address), more])).expect(201);
+    (made.header("location").unwrap().to_owned(), text(&made.json()["secret"]))
+}
+
+/// Makes what waits for more changes due.
+fn minute(club: &Club) {
+    club.clock.advance(TimeDelta::seconds(61));
+}
+
+fn kinds(arrived: &[Arrived]) -> Vec<String> {
+    arrived.iter().map(|arrived| text(&arrived.json()["type"])).collect()
+}
+
+fn deliveries_of(club: &Club, path: &str) -> Vec<Value> {
+    club.by(ALICE).get(&format!("{path}/deliveries")).expect(200).json().as_array().unwrap().clone()
+}
+
+/// The statuses of the deliveries, the newest first.
+pub fn statuses(club: &Club, path: &str) -> Vec<String> {
+    deliveries_of(club, path).iter().map(|delivery| text(&delivery["status"])).collect()
+}
+
+fn is_signed_by(arrived: &Arrived, secret: &str) -> bool {
+    let key = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
+    let (id, at) = (arrived.header("webhook-id").unwrap(), arrived.header("webhook-timestamp").unwrap());
+    let signed = format!("{id}.{at}.{}", arrived.body);
+    arrived.header("webhook-signature").unwrap().split(' ').any(|signature| {
+        let tag = BASE64_STANDARD.decode(signature.strip_prefix("v1,").unwrap()).unwrap();
+        hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, &key), signed.as_bytes(), &tag).is_ok()
+    })
+}
+
+#[rstest]
+fn a_change_is_sent_once_and_signed(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let before = event(&club, BOB, At::Place("before"), (1, 2));
+    let (path, secret) = create(&club, &receiver, json!({}));
+    let made = event(&club, BOB, At::Place("S516"), (1, 2));
+    let changed = merge([event_body(&club, BOB, At::Place("S517"), (1, 2)), json!({"name": "Zig"})]);
+    club.by(BOB).put(&format!("/api/events/{made}"), changed.clone()).expect(200);
+    let room = verified_room(&club, BOB, "S518", (1, 2));
+    // What is not about an event is sent at once.
+    let [arrived] = receiver.wait_for(1).try_into().unwrap();
+    assert!(is_signed_by(&arrived, &secret) && !is_signed_by(&arrived, "whsec_AAAA"));
+    assert_eq!(arrived.path, "/hook?key=of-the-query");
+    assert_eq!(arrived.header("content-type"), Some("application/json"));
+    let told = arrived.json();
+    assert_eq!(told["type"], "room.verified");
+    assert_eq!(told["data"]["url"], format!("{}/api/rooms/{room}", club.config.server.public_origin()));
+    assert_eq!(told["data"]["changes"], json!({"verified": [false, true]}));
+
+    minute(&club);
+    let arrived = receiver.wait_for(2)[1].clone();
+    let told = arrived.json();
+    assert_eq!((&told["type"], &told["data"]["id"]), (&json!("event.created"), &json!(made)));
+    let changes = &told["data"]["changes"];
+    assert_eq!((&changes["name"], &changes["place"]), (&json!([null, "Zig"]), &json!([null, "S517"])));
+    until("both changes of the event are sent together", || {
+        statuses(&club, &path) == ["delivered", "merged", "delivered"]
+    });
+
+    // Later changes are messages of their own, in their order.
+    club.by(BOB).put(&format!("/api/events/{made}"), merge([changed, json!({"name": "Go"})])).expect(200);
+    club.by(BOB).delete(&format!("/api/events/{made}")).expect(204);
+    club.by(BOB).post(&format!("/api/events/{made}/restore"), json!({})).expect(200);
+    minute(&club);
+    let arrived = receiver.wait_for(5);
+    assert_eq!(kinds(&arrived[2..]), ["event.changed", "event.deleted", "event.restored"]);
+    assert!(arrived.iter().all(|arrived| !arrived.body.contains(&before)), "before there was a webhook");
+    let told = club.by(ALICE).get(&path).expect(200).json();
+    assert!(told.get("failingSince").is_none() && told.get("secret").is_none());
+    assert_eq!(told["url"], format!("{}/hook?…", receiver.address));
+}
+
+#[rstest]
+fn each_type_is_sent(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    create(&club, &receiver, json!({}));
+    let room = verified_room(&club, BOB, "S516", (1, 2));
+    club.by(ALICE).delete(&format!("/api/rooms/{room}/verified")).expect(204);
+    club.by(BOB).delete(&format!("/api/rooms/{room}")).expect(200);
+    let made = group(&club, BOB, "g", &[BOB]);
+    let fields = json!({"name": "h", "description": "", "open": false, "admins": [id(BOB)]});
+    club.by(BOB).put(&format!("/api/groups/{made}"), fields).expect(200);
+    club.by(BOB).delete(&format!("/api/groups/{made}")).expect(204);
+    club.by(BOB).post(&format!("/api/groups/{made}/restore"), json!({})).expect(200);
+    let (closed, _) = poll(&club, BOB, json!({"invitees": [id(CAROL)]}));
+    let (confirmed, slots) = poll(&club, BOB, json!({"name": "other", "invitees": [id(CAROL)]}));
+    let body = json!({"slotId": slots[0], "place": "S517", "groupId": EVERYONE});
+    club.by(BOB).post(&format!("{confirmed}/confirm"), body).expect(201);
+    let expected = [
+        "room.verified",
+        "room.unverified",
+        "room.deleted",
+        "group.created",
+        "group.changed",
+        "group.deleted",
+        "group.restored",
+        "poll.created",
+        "poll.created",
+        "poll.confirmed",
+    ];
+    assert_eq!(kinds(&receiver.wait_for(10)), expected);
+    // The deadlines are in a day. Nothing says so but the clock.
+    club.clock.advance(TimeDelta::hours(25));
+    let arrived = receiver.wait_for(12);
+    let mut told = kinds(&arrived[10..]);
+    told.sort();
+    assert_eq!(told, ["event.created", "poll.closed"]);
+    let told = arrived.iter().find(|arrived| arrived.body.contains("poll.closed")).unwrap().json();
+    assert_eq!(closed, format!("/api/draft-events/{}", text(&told["data"]["id"])));
+    assert!(told["data"].get("changes").is_none());
+}
+
+#[rstest]
+fn only_events_of_some_groups_and_only_what_is_asked_for(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let own = group(&club, BOB, "own", &[BOB]);
+    let (path, _) = create(&club, &receiver, json!({"groups": [own], "types": ["event.created", "room.verified"]}));
+    event(&club, BOB, At::Place("x"), (1, 2));
+    let body = merge([event_body(&club, BOB, At::Place("y"), (1, 2)), json!({"groupId": own})]);
+    let made = text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"]);
+    minute(&club);
+    assert_eq!(receiver.wait_for(1)[0].json()["data"]["id"], made);
+    club.by(ALICE).patch(&path, json!({"types": ["event.deleted"], "groups": []})).expect(200);
+    verified_room(&club, BOB, "S516", (1, 2));
+    let other = event(&club, BOB, At::Place("z"), (1, 2));
+    club.by(BOB).delete(&format!("/api/events/{other}")).expect(204);
+    let told = receiver.wait_for(2)[1].json();
+    assert_eq!((&told["type"], &told["data"]["id"]), (&json!("event.deleted"), &json!(other)));
+}
+
+/// The events of a series are written by the request that writes its own row.
+#[rstest]
+fn a_series_is_one_message(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let events = ["a", "b"].map(|place| event(&club, BOB, At::Place(place), (1, 2)));
+    create(&club, &receiver, json!({}));
+    let (conn, at, series) = (&mut club.connect(), DbTimestamp(club.clock.now()), DbUuid::new());
+    let row = |kind: &str, object: DbUuid| {
+        (
+            (history::at.eq(at), history::origin.eq("session"), history::request_id.eq("one request")),
+            (history::object_type.eq(kind.to_owned()), history::object_id.eq(object)),
+            (history::action.eq("created"), history::changes.eq("{}")),
+        )
+    };
+    conn.transaction(|conn| {
+        for event in &events {
+            let event = DbUuid(event.parse().unwrap());
+            diesel::insert_into(history::table).values(row("event", event)).execute(conn)?;
+        }
+        diesel::insert_into(history::table).values(row("series", series)).execute(conn)
+    })
+    .unwrap();
+    let other = event(&club, BOB, At::Place("c"), (1, 2));
+    minute(&club);
+    let arrived = receiver.wait_for(2);
+    assert_eq!(kinds(&arrived), ["series.created", "event.created"]);
+    assert_eq!(
+        (arrived[0].json()["data"]["id"].clone(), arrived[1].json()["data"]["id"].clone()),
+        (json!(series), json!(other))
+    );
+}
+
+#[rstest]
+fn a_failed_attempt_is_made_again(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let (path, secret) = create(&club, &receiver, json!({}));
+    let target = "location: http://127.0.0.1:9/\n";
+    receiver.react([
+        Reaction::Status(500, ""),
+        Reaction::Status(302, target),
+        Reaction::Close,
+        Reaction::Status(429, "retry-after: 7200\n"),
+        Reaction::Huge,
+    ]);
+    let deliver = |number: usize, status: Value| {
+        let arrived = receiver.wait_for(number);
+        until("the answer is noted", || deliveries_of(&club, &path)[0]["attempts"] == number);
+        let delivery = deliveries_of(&club, &path)[0].clone();
+        assert_eq!(delivery.get("answerStatus").cloned().unwrap_or_default(), status);
+        (arrived.last().unwrap().clone(), delivery)
+    };
+    club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+    let (first, delivery) = deliver(1, json!(500));
+    assert_eq!(delivery["answer"], "answer  of the receiver");
+    let failing = club.by(ALICE).get(&path).expect(200).json();
+    assert!(failing["failingSince"].is_string());
+    club.clock.advance(TimeDelta::seconds(6));
+    let (_, delivery) = deliver(2, json!(302));
+    assert_eq!(delivery["status"], "waiting", "redirects are not followed");
+    club.clock.advance(TimeDelta::minutes(6));
+    let (_, delivery) = deliver(3, json!(null));
+    assert!(!delivery["answer"].as_str().unwrap().is_empty());
+    club.clock.advance(TimeDelta::minutes(36));
+    let (_, delivery) = deliver(4, json!(429));
+    let wait = text(&delivery["nextTry"]).parse::<common::time::Timestamp>().unwrap() - club.clock.now();
+    assert!((7100..9000).contains(&wait.num_seconds()), "{delivery}");
+    club.clock.advance(wait);
+    let (last, delivery) = deliver(5, json!(200));
+    assert_eq!((&delivery["status"], delivery["answer"].as_str().unwrap().len()), (&json!("delivered"), 1024));
+    assert_eq!((first.header("webhook-id"), &first.body), (last.header("webhook-id"), &last.body));
+    assert_ne!(first.header("webhook-timestamp"), last.header("webhook-timestamp"));
+    assert!(is_signed_by(&last, &secret));
+    assert!(club.by(ALICE).get(&path).expect(200).json().get("failingSince").is_none());
+
+    let again = format!("{path}/deliveries/{}/retry", text(&delivery["deliveryId"]));
+    club.by(ALICE).post(&again, json!({})).expect(200);
+    assert_eq!(receiver.wait_for(6)[5].header("webhook-id"), first.header("webhook-id"));
+    let metrics = club.anonymous().get("/metrics").expect(200).text();
+    assert!(metrics.contains("webhook_attempts_total{result=\"failed\"} 4"), "{metrics}");
+}
+
+/// A receiver that does not answer holds up neither other webhooks nor requests.
+#[rstest]
+fn a_receiver_that_hangs_holds_up_nobody(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, slow, fast) = (Club::start(backend), Receiver::start(), Receiver::start());
+    slow.react([Reaction::Hang]);
+    let (path, _) = create(&club, &slow, json!({"name": "slow"}));
+    create(&club, &fast, json!({}));
+    let room = verified_room(&club, BOB, "S516", (1, 2));
+    slow.wait_for(1);
+    fast.wait_for(1);
+    club.by(ALICE).delete(&format!("/api/rooms/{room}/verified")).expect(204);
+    fast.wait_for(2);
+    until("the attempt ends", || deliveries_of(&club, &path)[1]["attempts"] == 1);
+    assert_eq!(deliveries_of(&club, &path)[1]["answer"], "no complete answer in time");
+    assert_eq!(slow.arrived().len(), 1, "the second one is about the same room and waits for the first");
+    club.clock.advance(TimeDelta::seconds(6));
+    assert_eq!(kinds(&slow.wait_for(3)[1..]), ["room.verified", "room.unverified"]);
+}
+
+#[rstest]
+fn a_webhook_is_switched_off_when_nothing_arrives(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let (gone, _) = create(&club, &receiver, json!({"name": "gone"}));
+    receiver.react([Reaction::Status(410, "")]);
+    club.by(ALICE).post(&format!("{gone}/test"), json!({})).expect(201);
+    let is_off = |path: &str| club.by(ALICE).get(path).expect(200).json()["isOn"] == false;
+    until("it is switched off", || is_off(&gone));
+    assert_eq!(club.by(ALICE).get(&gone).expect(200).json()["whyOff"], "gone");
+    assert_eq!(statuses(&club, &gone), ["dropped"]);
+    for path in ["test", "deliveries/x/retry"] {
+        let delivery = text(&deliveries_of(&club, &gone)[0]["deliveryId"]);
+        club.by(ALICE).post(&format!("{gone}/{}", path.replace('x', &delivery)), json!({})).refused(409, "webhook-off");
+    }
+    verified_room(&club, BOB, "S516", (1, 2));
+    let on = club.by(ALICE).patch(&gone, json!({"isOn": true})).expect(200).json();
+    assert!(on.get("whyOff").is_none());
+    club.by(ALICE).post(&format!("{gone}/test"), json!({})).expect(201);
+    assert_eq!(kinds(&receiver.wait_for(2)), ["test", "test"], "what happened while it was off is not sent");
+
+    receiver.react([Reaction::Status(500, ""), Reaction::Status(500, "")]);
+    club.by(ALICE).post(&format!("{gone}/test"), json!({})).expect(201);
+    receiver.wait_for(3);
+    until("the failure is noted", || {
+        statuses(&club, &gone)[0] == "waiting" && deliveries_of(&club, &gone)[0]["attempts"] == 1
+    });
+    club.clock.advance(TimeDelta::days(14));
+    until("it is switched off", || is_off(&gone));
+    assert_eq!(club.by(ALICE).get(&gone).expect(200).json()["whyOff"], "failing");
+    let metrics = club.anonymous().get("/metrics").expect(200).text();
+    assert!(metrics.contains("webhooks_switched_off_total 2"), "{metrics}");
+}
+
+#[rstest]
+fn both_secrets_sign_for_a_day(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let (path, first) = create(&club, &receiver, json!({}));
+    let second = text(&club.by(ALICE).post(&format!("{path}/secret"), json!({})).expect(200).json()["secret"]);
+    let test = |number: usize| {
+        club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+        receiver.wait_for(number)[number - 1].clone()
+    };
+    let arrived = test(1);
+    assert!(first != second && is_signed_by(&arrived, &first) && is_signed_by(&arrived, &second));
+    club.clock.advance(TimeDelta::hours(25));
+    let arrived = test(2);
+    assert!(!is_signed_by(&arrived, &first) && is_signed_by(&arrived, &second));
+    let own = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let answer = club.by(ALICE).post(&format!("{path}/secret"), json!({"secret": own})).expect(200);
+    assert_eq!((&answer.json()["secret"], answer.header("cache-control")), (&json!(own), Some("no-store")));
+    assert!(is_signed_by(&test(3), own));
+    for bad in ["whsec_c2hvcnQ=", "no prefix but long enough", "whsec_*****************************"] {
+        club.by(ALICE).post(&format!("{path}/secret"), json!({"secret": bad})).refused(400, "invalid-body");
+    }
+    let rows = club.by(ALICE).get("/api/audit").expect(200).text();
+    assert!(!rows.contains(own) && !rows.contains(&second) && !rows.contains("of-the-query"), "{rows}");
+    let stored: Vec<(String, Option<String>)> =
+        webhooks::table.select((webhooks::url, webhooks::secret)).load(&mut club.connect()).unwrap();
+    assert!(!format!("{stored:?}").contains("of-the-query") && !format!("{stored:?}").contains("whsec"));
+}
+
+#[rstest]
+fn bad_webhooks_are_refused(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let post = |more: Value| club.by(ALICE).post("/api/webhooks", merge([body("http://127.0.0.1:9"), more]));
+    for (more, pointer) in [
+        (json!({"url": "http://club.example/"}), "/url"),
+        (json!({"url": "https://10.0.0.1/"}), "/url"),
+        (json!({"url": "https://169.254.169.254/"}), "/url"),
+        (json!({"url": "https://[fd00:ec2::254]/"}), "/url"),
+        (json!({"url": "https://2886729729/"}), "/url"),
+        (json!({"url": "club.example"}), "/url"),
+        (json!({"types": []}), "/types"),
+        (json!({"types": ["test"]}), "/types"),
+        (json!({"types": ["event.moved"]}), "/types/0"),
+        (json!({"groups": [id(BOB)]}), "/groups/0"),
+        (json!({"secret": "whsec_AAAAAAAAAAAAAA"}), "/secret"),
+        (json!({"name": ""}), "/name"),
+        (json!({"format": "fax"}), "/format"),
+    ] {
+        assert_eq!(post(more.clone()).expect(400).pointers(), [pointer], "{more}");
+    }
+    let path = post(json!({})).expect(201).header("location").unwrap().to_owned();
+    for (change, pointer) in [
+        (json!({"url": "https://192.168.0.1/"}), "/url"),
+        (json!({"types": ["test"]}), "/types"),
+        (json!({"groups": [EVERYONE, id(BOB)]}), "/groups/1"),
+    ] {
+        assert_eq!(club.by(ALICE).patch(&path, change.clone()).expect(400).pointers(), [pointer], "{change}");
+    }
+    let shown = club.by(ALICE).get(&path).expect(200).json();
+    club.by(ALICE).patch(&path, json!({"url": shown["url"], "name": "renamed"})).expect(200);
+    let history: Vec<Value> = club.by(ALICE).get("/api/audit").expect(200).json().as_array().unwrap().clone();
+    assert_eq!(history[0]["changes"], json!({"name": ["hook", "renamed"]}), "the shown address changes nothing");
+    for by in [BOB, DAVE] {
+        club.by(by).get(&path).refused(403, "forbidden");
+    }
+    club.by(ALICE).delete(&path).expect(204);
+    club.by(ALICE).get(&path).refused(404, "not-found");
+    for _ in 0..100 {
+        post(json!({"isOn": false})).expect(201);
+    }
+    post(json!({})).refused(409, "too-many-webhooks");
+}
+
+/// The networks are also checked after a name has been resolved.
+#[rstest]
+fn a_name_of_a_private_address_is_not_reached(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let port = receiver.address.rsplit(':').next().unwrap();
+    // In development mode, names of this machine may be reached. Another service on the same database has another mode.
+    let (path, _) = create(&club, &receiver, json!({"url": format!("http://localhost:{port}/")}));
+    club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+    receiver.wait_for(1);
+    let networks = booking_service::webhooks::networks::Networks { listed: Vec::new(), is_development: false };
+    let limits = club_issuer::outbound::Limits {
+        connect: std::time::Duration::from_secs(5),
+        request: std::time::Duration::from_secs(5),
+        bytes: 10,
+    };
+    let client = club_issuer::outbound::Client::restricted(limits, move |address| networks.allow(address));
+    for host in ["localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1"] {
+        let request = ureq::http::Request::post(format!("http://{host}:{port}/")).body(b"x".to_vec()).unwrap();
+        let refused = client.send_and_read_start(request).unwrap_err();
+        assert!(refused.to_string().ends_with("is not allowed"), "{host}: {refused}");
+    }
+    assert_eq!(receiver.arrived().len(), 1);
+}
+
+/// What is committed is sent, whenever the service ends.
+#[rstest]
+fn a_killed_service_loses_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (mut club, receiver) = (Club::start(backend), Receiver::start());
+    let (path, _) = create(&club, &receiver, json!({}));
+    let secret = ["--secret-key", crate::harness::KEY, "--time-zone", "Asia/Tokyo"];
+    club.stop_all();
+    let process = Process::beside(&club, &secret);
+    let send = |path: &str, body: &Value| {
+        let (mut wire, body) = (process.connect(), body.to_string());
+        wire.write(&format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: session=session-of-alice\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len(),
+        ));
+        wire.read_to_end()
+    };
+    let span = builders::span(&club, 1, 2);
+    let (status, answer) = send("/api/rooms", &merge([span, json!({"place": "S516", "admins": [id(ALICE)]})]));
+    assert_eq!(status, 201, "{answer}");
+    let made: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    assert_eq!(send(&format!("/api/rooms/{}/verified", text(&made["roomId"])), &json!({})).0, 204);
+    process.signal("KILL");
+    drop(process);
+    club.start_another();
+    club.clock.advance(TimeDelta::seconds(31));
+    until("it arrives", || !receiver.arrived().is_empty());
+    assert_eq!(kinds(&receiver.arrived()[..1]), ["room.verified"]);
+    until("it is noted", || statuses(&club, &path) == ["delivered"]);
+}
+
+#[rstest]
+fn two_replicas_send_once(#[values(Postgres)] backend: Backend) {
+    let (mut club, receiver) = (Club::start(backend), Receiver::start());
+    let other = club.start_another();
+    let (path, _) = create(&club, &receiver, json!({}));
+    for number in 0..5 {
+        let room = builders::room(&club, BOB, &format!("place {number}"), (1, 2));
+        let service = if number % 2 == 0 { other } else { 0 };
+        club.by(ALICE).at(service).post(&format!("/api/rooms/{room}/verified"), json!({})).expect(204);
+    }
+    receiver.wait_for(5);
+    until("all are noted", || statuses(&club, &path) == ["delivered"; 5]);
+    club.by(ALICE).at(other).post(&format!("{path}/test"), json!({})).expect(201);
+    receiver.wait_for(6);
+}
+
+/// A row of the history that becomes visible late is sent all the same.
+#[rstest]
+fn a_row_that_is_committed_late_is_sent(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    create(&club, &receiver, json!({}));
+    club.clock.advance(TimeDelta::minutes(9));
+    verified_room(&club, BOB, "S516", (1, 2));
+    receiver.wait_for(1);
+    let late = DbTimestamp(club.clock.now().plus(-TimeDelta::minutes(8)));
+    diesel::insert_into(history::table)
+        .values((
+            (history::id.eq(-1), history::at.eq(late), history::origin.eq("session")),
+            (history::object_type.eq("group"), history::object_id.eq(id(BOB))),
+            (history::action.eq("created"), history::changes.eq("{}")),
+        ))
+        .execute(&mut club.connect())
+        .unwrap();
+    assert_eq!(kinds(&receiver.wait_for(2)), ["room.verified", "group.created"]);
+}
+
+#[rstest]
+fn old_deliveries_are_removed(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let (path, _) = create(&club, &receiver, json!({}));
+    club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+    receiver.wait_for(1);
+    until("it is noted", || statuses(&club, &path) == ["delivered"]);
+    club.clock.advance(TimeDelta::days(31));
+    until("it is removed", || deliveries_of(&club, &path).is_empty());
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let (path, _) = create(&club, &receiver, json!({"isOn": false}));
+    event(&club, BOB, At::Place("x"), (1, 2));
+    poll(&club, BOB, json!({"invitees": [id(CAROL)]}));
+    verified_room(&club, BOB, "S516", (1, 2));
+    let now = DbTimestamp(club.clock.now());
+    let webhook = DbUuid(path.rsplit('/').next().unwrap().parse().unwrap());
+    let mut hook = queries::get(&mut club.connect(), webhook).unwrap();
+    hook.types = format!("{} digest reminder announcement", hook.types);
+    for cause in ["a", "b"] {
+        let kind = booking_service::webhooks::kinds::Type::Test;
+        let new = outbox::NewDelivery::now(webhook, cause.to_owned(), kind, webhook, now);
+        outbox::insert(&mut club.connect(), &[new]).unwrap();
+    }
+    let later = DbTimestamp(now.plus(TimeDelta::days(2)));
+    let delivery: DbUuid = deliveries::table.select(deliveries::id).first(&mut club.connect()).unwrap();
+    let texts = service_kit::http::texts::Texts::new(&booking_service::server::INFO.texts);
+    plans::check(&club, |conn| {
+        queries::deliveries_of(conn, webhook, &PageBounds { after: Some(DbUuid::new()), rows: 10 }).unwrap();
+        queries::due(conn, now, 10).unwrap();
+        outbox::Handled::default().read(conn, std::slice::from_ref(&hook)).unwrap();
+        timed::due(conn, std::slice::from_ref(&hook), &timed::Timed::default(), &club_of(&club), later).unwrap();
+        booking_service::webhooks::changes::switch_off(conn, webhook, None).unwrap();
+        booking_service::webhooks::preparation::prepare(conn, delivery, &club_of(&club), &texts, now).unwrap().err();
+        results::remove_old(conn, now, 10).unwrap();
+    });
+}
+
+fn club_of(club: &Club) -> booking_service::club::Club {
+    booking_service::club::Club::new(&club.config).unwrap()
+}
+
+#[rstest]
+fn the_page_shows_what_was_sent_and_sends_again(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let (path, _) = create(&club, &receiver, json!({"name": "<b>"}));
+    let page = |language: &str| {
+        let by = club.by(ALICE).header("accept", "text/html").header("accept-language", language);
+        by.get("/webhooks").expect(200).text()
+    };
+    let here = path.strip_prefix("/api").unwrap();
+    let send = |action: &str| {
+        let address = format!("{here}/{action}");
+        forms::send(&club, ALICE, &address, &forms::fields(&page("en"), &address)).expect(303);
+    };
+    club.by(BOB).get("/webhooks").expect(403);
+    receiver.react([Reaction::Status(410, "")]);
+    send("test");
+    until("it is switched off", || page("en").contains("Off: the receiver says"));
+    assert!(page("en").contains("&lt;b&gt;") && !page("en").contains("<b><b>") && !page("en").contains("of-the-query"));
+    assert!(page("en").contains("410") && page("ja").contains("受信側"));
+    send("on");
+    let delivery = text(&deliveries_of(&club, &path)[0]["deliveryId"]);
+    send(&format!("deliveries/{delivery}/retry"));
+    receiver.wait_for(2);
+    until("it has arrived", || page("en").contains("has arrived"));
+}
+
+/// A former key can be removed after a start with it and the present one.
+#[rstest]
+fn webhooks_outlive_the_key_of_the_installation(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (mut club, receiver) = (Club::start(backend), Receiver::start());
+    let (path, secret) = create(&club, &receiver, json!({}));
+    let new = "zyxwvutsrqponmlkjihgfedcba-9876543210";
+    for (number, key) in [format!("{new}\n{}", crate::harness::KEY), new.to_owned()].into_iter().enumerate() {
+        club.stop_all();
+        club.config.secret_key = Some(key.parse().unwrap());
+        club.start_another();
+        club.clock.advance(TimeDelta::minutes(1));
+        club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+        assert!(is_signed_by(&receiver.wait_for(number + 1)[number], &secret));
+        until("it is noted", || statuses(&club, &path)[0] == "delivered");
+    }
+    club.stop_all();
+    club.config.secret_key = Some("0123456789-another-key-of-an-installation".parse().unwrap());
+    club.start_another();
+    club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+    until("it cannot be sent", || deliveries_of(&club, &path)[0]["attempts"] == 1);
+    let answer = &deliveries_of(&club, &path)[0]["answer"];
+    assert_eq!(answer, "the key that encrypted the address has been removed from the service");
+}
