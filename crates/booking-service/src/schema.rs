@@ -96,6 +96,7 @@ diesel::table! {
         ends_at -> DbTimestamp, is_long -> Bool, place -> Text, place_key -> Text, room_id -> DbUuid, owns_room -> Bool,
         group_id -> DbUuid, open -> Bool, sequence -> Integer, created_by -> Nullable<DbUuid>,
         created_at -> DbTimestamp, updated_at -> DbTimestamp, deleted_at -> Nullable<DbTimestamp>,
+        text_key -> Text,
     }
 }
 diesel::table! {

@@ -41,7 +41,7 @@ pub static MIGRATIONS: Migrations = Migrations {
     sqlite: embed_migrations!("migrations/sqlite"),
     postgres: embed_migrations!("migrations/postgres"),
     own_table: "rooms",
-    steps: &[("20261125020000", rooms::place_keys::recompute)],
+    steps: &[("20261125020000", rooms::place_keys::recompute), ("20261125620000", events::search::recompute)],
 };
 
 /// The description of this service for service-kit.
@@ -57,6 +57,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     pages: always_pages,
     texts: [include_str!("../locales/en.ftl"), include_str!("../locales/ja.ftl")],
     navigation: pages::NAVIGATION,
+    page_parameters: pages::PARAMETERS,
     problem_page: |req| sign_in::problem_page(req).or_else(|| board::problem_page(req)),
     page_paths: &["/board", "/dev/sign-in"],
     front_pages,

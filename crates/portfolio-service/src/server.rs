@@ -56,6 +56,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     routes,
     pages: |_| {},
     texts: [include_str!("../locales/en.ftl"), include_str!("../locales/ja.ftl")],
+    page_parameters: &["search"],
     navigation: &[
         ("/", "start"),
         ("/people", "people"),

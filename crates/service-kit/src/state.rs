@@ -67,6 +67,9 @@ pub struct ServiceInfo {
     pub texts: texts::Sources,
     /// The address of each page that every page links to, and the key of its text.
     pub navigation: &'static [(&'static str, &'static str)],
+    /// The parameters with which links lead back to a page, after a sign-in or a change of the language. Others may hold a
+    /// secret.
+    pub page_parameters: &'static [&'static str],
     /// Returns the page that shows the problems of a request by a browser, if it is not that of every service.
     pub problem_page: fn(&HttpRequest) -> Option<ProblemPage>,
     /// The paths of the pages.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use booking_service::{
-    events::queries::Schedule,
+    events::{queries::Schedule, search::text_key},
     groups,
     period_filter::is_long,
     rooms::{
@@ -172,6 +172,7 @@ fn insert_events(conn: &mut AnyConnection, club: &Snapshot, rooms: &[Usage]) -> 
         .map(|(room, event)| {
             (
                 (events::id.eq(event.id), events::name.eq(&event.name), events::description.eq(DESCRIPTION)),
+                events::text_key.eq(text_key(&event.name, DESCRIPTION)),
                 (events::starts_at.eq(event.starts_at), events::ends_at.eq(event.ends_at)),
                 (events::shared.eq(event.shared), events::is_long.eq(is_long(event.starts_at, event.ends_at))),
                 (events::place.eq(&room.place), events::place_key.eq(place_key(&room.place))),

@@ -25,6 +25,7 @@ use service_kit::{
 use super::{
     attendance,
     queries::{Row, check_admin_or_privileged, find, load_tags},
+    search::text_key,
 };
 use crate::{
     auth::Caller,
@@ -134,6 +135,7 @@ pub fn create(
     diesel::insert_into(events::table)
         .values((
             (events::id.eq(id), events::name.eq(&draft.name), events::description.eq(&draft.description)),
+            events::text_key.eq(text_key(&draft.name, &draft.description)),
             (events::shared.eq(draft.shared), events::starts_at.eq(draft.starts_at), events::ends_at.eq(draft.ends_at)),
             events::is_long.eq(is_long(draft.starts_at, draft.ends_at)),
             (events::place_key.eq(place_key(&location.place)), events::place.eq(location.place)),
@@ -194,6 +196,7 @@ pub fn update(
     diesel::update(events::table.find(id))
         .set((
             (events::name.eq(&draft.name), events::description.eq(&draft.description)),
+            events::text_key.eq(text_key(&draft.name, &draft.description)),
             (events::shared.eq(draft.shared), events::starts_at.eq(draft.starts_at), events::ends_at.eq(draft.ends_at)),
             events::is_long.eq(is_long(draft.starts_at, draft.ends_at)),
             (events::place_key.eq(key), events::place.eq(location.place)),

@@ -24,6 +24,7 @@ use super::{
     params::{ActivityQuery, ChangeQuery, ListQuery, SpanQuery, UserQuery},
     queries::{self, Order},
     requests::{RequestEvent, RequestEventTag, RequestSchedule},
+    search,
     selection::{Criterion, Deleted, Selection},
     target::{recorded, show, show_created, target},
     wire::{ResponseEvent, ResponseEventDetail},
@@ -56,7 +57,7 @@ fn list_selection(
 
 /// List events
 ///
-/// Events that overlap the span and match the filter. Either end of the span may be missing. Ordered by timeStart and
+/// Events that overlap the span, match the filter and contain what is searched for. Either end of the span may be missing. Ordered by timeStart and
 /// id.
 #[utoipa::path(
     tag = "events",
@@ -66,10 +67,14 @@ fn list_selection(
 )]
 #[get("")]
 pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
-    let (time, filter) = query.0.time_and_filter()?;
+    let ((time, filter), words) = (query.0.time_and_filter()?, query.0.words()?);
     let selection =
         time.selection(if filter == Filter::Everything { Criterion::All } else { Criterion::Matching(filter) });
-    who.list(page, move |conn, _, page| list_selection(conn, &selection, Order::Start, page, zone)).await
+    who.list(page, move |conn, _, page| {
+        let selection = selection.clone().containing(search::find(conn, &words)?);
+        list_selection(conn, &selection, Order::Start, page, zone)
+    })
+    .await
 }
 
 /// Create an event

@@ -12,6 +12,7 @@ mod params;
 pub mod queries;
 mod requests;
 pub(crate) mod restoration;
+pub mod search;
 pub mod selection;
 mod target;
 mod undo;

@@ -1,7 +1,8 @@
 //! The query parameters of the operations on events.
 
+use chrono::TimeDelta;
 use common::{
-    input::Flag,
+    input::{Flag, Text},
     problem::{Problem, Rule, Violation, Violations},
     time::Timestamp,
 };
@@ -12,9 +13,13 @@ use utoipa::IntoParams;
 
 use super::{
     filter::{self, Filter},
+    search,
     selection::{Criterion, Relation, Selection},
 };
 use crate::codes;
+
+/// The longest span whose events are searched.
+const MAX_SEARCHED: TimeDelta = TimeDelta::days(366);
 
 /// How to make a change.
 #[derive(Debug, Deserr, IntoParams)]
@@ -67,6 +72,12 @@ pub struct ListQuery {
     #[deserr(default)]
     #[param(nullable = false, max_length = 4096)]
     q: Option<String>,
+    /// Only events whose name, description, place, group or tags contain each of these words, at most 8. Case and width
+    /// of letters, kinds of dashes and invisible characters do not matter. Needs `dateBegin` and `dateEnd`, at most 366
+    /// days apart: the events of that span are read.
+    #[deserr(default)]
+    #[param(value_type = Option<String>, nullable = false, max_length = 64)]
+    search: Option<Text<0, 64>>,
     /// Only events created, changed or deleted after this time, including deleted ones with `deletedAt`, for clients
     /// that keep a copy. A deleted event is listed for at least 30 days. A change becomes visible when its transaction
     /// ends, which may be some seconds after its time. So ask from a minute before the previous request.
@@ -156,6 +167,20 @@ impl ListQuery {
     pub fn time_and_filter(&self) -> Result<(TimeFilter, Filter), Error> {
         let time = TimeFilter::new(self.date_begin, self.date_end, self.updated_since)?;
         Ok((time, parse_filter(self.q.as_deref().unwrap_or_default())?))
+    }
+
+    /// The words of the search.
+    ///
+    /// # Errors
+    /// 400 for too many words, and without a span of at most 366 days.
+    pub fn words(&self) -> Result<Vec<String>, Error> {
+        let words = search::words(self.search.as_deref().unwrap_or_default())?;
+        let is_bounded = self.date_begin.zip(self.date_end).is_some_and(|(begin, end)| end - begin <= MAX_SEARCHED);
+        if words.is_empty() || is_bounded {
+            return Ok(words);
+        }
+        let message = "needs dateBegin and dateEnd, at most 366 days apart";
+        Err(Problem::parameter("search", Rule::Range, message).into())
     }
 }
 

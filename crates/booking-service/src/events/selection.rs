@@ -15,7 +15,10 @@ use service_kit::{
     text_enum,
 };
 
-use super::filter::{Attribute, Filter};
+use super::{
+    filter::{Attribute, Filter},
+    search::{Condition, Word},
+};
 use crate::{
     expressions::{IsTrueByRow, UnionAll, in_subquery},
     groups::EVERYONE,
@@ -106,15 +109,15 @@ pub struct Selection {
     pub changed_after: Option<DbTimestamp>,
     /// The deleted events to include.
     pub deleted: Deleted,
+    /// Only events that contain all of these.
+    pub words: Vec<Word>,
 }
-
-type Condition = Box<dyn BoxableExpression<events::table, MultiBackend, SqlType = Bool>>;
 
 impl Selection {
     /// These events without those that are deleted, at any time.
     #[must_use]
     pub fn new(criterion: Criterion) -> Self {
-        Self { criterion, from: None, to: None, changed_after: None, deleted: Deleted::No }
+        Self { criterion, from: None, to: None, changed_after: None, deleted: Deleted::No, words: Vec::new() }
     }
 
     /// Restricts the selection to events that overlap a span. Either end may be missing.
@@ -131,6 +134,12 @@ impl Selection {
             Some(_) => Self { changed_after, deleted: Deleted::All, ..self },
             None => self,
         }
+    }
+
+    /// Restricts the selection to events that contain all words of a search.
+    #[must_use]
+    pub fn containing(self, words: Vec<Word>) -> Self {
+        Self { words, ..self }
     }
 
     /// The events with these ids, at most a thousand, that are still shown. They have been selected before.
@@ -191,6 +200,7 @@ impl Selection {
             Some(since) => query.filter(events::updated_at.gt(since)),
             None => query,
         };
+        let query = self.words.iter().fold(query, |query, word| query.filter(word.condition()).filter(uncached()));
         let is_found_by_time = match &self.criterion {
             Criterion::All | Criterion::ChangedAfter(_) => true,
             Criterion::Matching(filter) => Bound::of(filter).is_none(),

@@ -85,13 +85,8 @@ pub struct Answers {
 /// The events of a feed on the day that began at `today`.
 #[must_use]
 pub fn selection(criterion: Criterion, today: Timestamp) -> Selection {
-    Selection {
-        criterion,
-        from: Some(DbTimestamp(today.plus(-PAST))),
-        to: None,
-        changed_after: None,
-        deleted: Deleted::After(DbTimestamp(today.plus(-CANCELLED))),
-    }
+    let deleted = Deleted::After(DbTimestamp(today.plus(-CANCELLED)));
+    Selection { from: Some(DbTimestamp(today.plus(-PAST))), deleted, ..Selection::new(criterion) }
 }
 
 /// Calls `show` with each of these events as the feed shows it, by start and id, a

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     deletion,
-    events::queries::Row,
+    events::{queries::Row, search::text_key},
     period_filter::is_long,
     schema::{event_admins, event_tags, events, groups, rooms},
     users::sync::DIRECTORY,
@@ -295,6 +295,7 @@ macro_rules! columns {
     ($rooms:expr, $event:expr) => {
         (
             (events::name.eq(&$event.name), events::description.eq(&$event.description)),
+            events::text_key.eq(text_key(&$event.name, &$event.description)),
             (events::shared.eq($event.shared), events::open.eq($event.open)),
             (events::starts_at.eq($event.starts_at), events::ends_at.eq($event.ends_at)),
             events::is_long.eq(is_long($event.starts_at, $event.ends_at)),

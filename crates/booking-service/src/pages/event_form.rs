@@ -22,7 +22,7 @@ use service_kit::{
 use super::{
     choices::{conflict, free_rooms, group_choices},
     people::{self, People},
-    visit::{Visit, or_form_again, span_of},
+    visit::{EXACT_END, EXACT_START, Visit, or_form_again, span_of},
 };
 use crate::{
     auth::{Caller, SignedIn},
@@ -199,6 +199,8 @@ fn empty(conn: &mut AnyConnection, admins: &[DbUuid]) -> Result<Form, Error> {
 fn values_of(conn: &mut AnyConnection, visit: &Visit, event: &EventDetail) -> Result<Form, Error> {
     let (row, mut form) = (&event.row, empty(conn, &event.admins)?);
     set_times(&mut form, visit, row.starts_at, row.ends_at);
+    form.set(EXACT_START, row.starts_at.to_string());
+    form.set(EXACT_END, row.ends_at.to_string());
     let tags: Vec<_> = event.tags.iter().map(|tag| tag.name.as_str()).collect();
     form.set("tags", tags.join(", "));
     for tag in event.tags.iter().filter(|tag| tag.locked) {
@@ -264,7 +266,9 @@ fn show(
             (time_fields(&form, visit))
             (form.check_box("sharedRoom", &text("shared"), Some(&text("shared-hint"))))
             button name=(SHOW_ROOMS) value="true" formnovalidate { (text("show-free-rooms")) }
-            @for locked in values.all("locked") { (hidden("locked", locked)) }
+            @for name in ["locked", EXACT_START, EXACT_END] {
+                @for value in values.all(name) { (hidden(name, value)) }
+            }
             (conflict(conn, values, visit, problem)?)
             h2 { (text("where")) }
             p.faint { (summary(values, visit)) }

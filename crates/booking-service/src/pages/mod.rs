@@ -38,6 +38,26 @@ pub const NAVIGATION: &[(&str, &str)] = &[
     ("/me", "me"),
 ];
 
+/// The parameters of these pages. None of them holds a secret.
+pub const PARAMETERS: &[&str] = &[
+    "month",
+    "search",
+    "group",
+    "tag",
+    "date",
+    "from",
+    "until",
+    "endDate",
+    "room",
+    "place",
+    "sharedRoom",
+    "copy",
+    "slotId",
+    "before",
+    "day",
+    "view",
+];
+
 /// The paths of all pages of an installation without a front end.
 pub const PATHS: &[&str] = &[
     "/",
@@ -54,6 +74,7 @@ pub const PATHS: &[&str] = &[
     "/polls",
     "/polls/new",
     "/polls/{draftEventID}",
+    "/polls/{draftEventID}/edit",
     "/polls/{draftEventID}/confirm",
     "/polls/{draftEventID}/delete",
     "/polls/{draftEventID}/history",
@@ -86,6 +107,7 @@ pub const FORM_PATHS: &[&str] = &[
     "/events/{eventID}/revert",
     "/polls/new",
     "/polls/{draftEventID}/answer",
+    "/polls/{draftEventID}/edit",
     "/polls/{draftEventID}/confirm",
     "/polls/{draftEventID}/delete",
     "/polls/{draftEventID}/restore",
@@ -125,6 +147,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(resource("/polls/new").get(poll_form::new).post(poll_form::create))
         .service(resource("/polls/{draftEventID}").get(poll::show))
         .service(resource("/polls/{draftEventID}/answer").post(poll::answer))
+        .service(resource("/polls/{draftEventID}/edit").get(poll_form::edit).post(poll_form::update))
         .service(resource("/polls/{draftEventID}/confirm").get(poll::ask_to_confirm).post(poll::confirm))
         .service(resource("/polls/{draftEventID}/delete").get(poll::ask_to_delete).post(poll::delete))
         .configure(routes_of_people)

@@ -93,6 +93,7 @@ fn page(
             p.actions {
                 @if status != DraftEventStatus::Confirmed {
                     a.button href={ "/polls/" (id) "/confirm" } { (visit.text("confirm-a-time")) }
+                    a href={ "/polls/" (id) "/edit" } { (visit.text("edit")) }
                 }
                 a href={ "/polls/" (id) "/delete" } { (visit.text("delete")) }
             }

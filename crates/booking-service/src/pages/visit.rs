@@ -6,7 +6,7 @@ use std::{
 };
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
-use chrono::{Datelike as _, Days, NaiveDate, NaiveDateTime, NaiveTime};
+use chrono::{Datelike as _, Days, NaiveDate, NaiveDateTime, NaiveTime, Timelike as _};
 use chrono_tz::Tz;
 use common::{
     problem::{Problem, Rule, Violations},
@@ -140,6 +140,27 @@ fn in_range(day: NaiveDate) -> bool {
     YEARS.contains(&day.year())
 }
 
+/// The instant in the hidden field `name`, if a field of a day and one of a time still show it. They show no seconds, and
+/// not which of the two times it is to which the clocks are set back.
+fn untouched(form: &Form, name: &str, shown: NaiveDateTime, zone: Tz) -> Option<Timestamp> {
+    let at: Timestamp = form.get(name).parse().ok()?;
+    let local = at.utc().with_timezone(&zone).naive_local();
+    let is_same = local.date() == shown.date() && (local.hour(), local.minute()) == (shown.hour(), shown.minute());
+    is_same.then_some(at)
+}
+
+/// The instant in the fields `day` and `time` of a form, exactly that of the hidden field `exact` if they still show it.
+pub fn instant_in(form: &Form, [day, time, exact]: [&str; 3], zone: Tz) -> Option<Timestamp> {
+    let at = instant_of(form.get(day), form.get(time), zone)?;
+    Some(untouched(form, exact, at.utc().with_timezone(&zone).naive_local(), zone).unwrap_or(at))
+}
+
+/// The hidden field with the exact start of a span.
+pub const EXACT_START: &str = "exactStart";
+
+/// The hidden field with the exact end of a span.
+pub const EXACT_END: &str = "exactEnd";
+
 /// The span in the fields `date`, `from`, `endDate` and `until` of a form. Without `endDate`, an end that is not after
 /// the start is on the next day.
 ///
@@ -159,7 +180,8 @@ pub fn span_of(form: &Form, zone: Tz) -> Result<(Timestamp, Timestamp), Problem>
     };
     let mut read = |date: Result<NaiveDate, _>, time: Result<NaiveTime, _>, field| match (date, time) {
         (Ok(date), Ok(time)) => {
-            let at = instant(date, time, zone);
+            let exact = if field == "from" { EXACT_START } else { EXACT_END };
+            let at = untouched(form, exact, date.and_time(time), zone).or_else(|| instant(date, time, zone));
             if at.is_none() {
                 refuse(field, Rule::NonexistentTime, "is skipped by the clocks");
             }

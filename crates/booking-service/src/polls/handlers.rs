@@ -15,7 +15,6 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    history::Action,
     http::{Body, ListPage, ListPart, Page, Query, Reply, pagination::Load},
     state::{Now, TimeDependent},
 };
@@ -27,7 +26,7 @@ use super::{
     queries::{self, Poll, Selection, UserAnswer},
     requests::{OfUserQuery, RequestAvailability, RequestConfirmation, RequestDraftEvent, RequestDraftEventUpdate},
     results::by_user,
-    target::{confirmed, lock_name, record_created, recorded, show, target},
+    target::{changed, confirmed, lock_name, record_created, show, target},
     wire::{ResponseAvailability, ResponseDraftEvent, ResponseDraftEventDetail, ResponseSchedulingResults},
 };
 use crate::{
@@ -123,7 +122,7 @@ pub async fn update(
     body: Body<RequestDraftEventUpdate>,
 ) -> Result<Reply, Failure> {
     let (id, now) = (DbUuid::from(*id), DbTimestamp(now));
-    who.update(recorded(target(id, now, zone), id, Action::Changed, now, zone), move |conn, me| {
+    who.update(changed(id, now, zone), move |conn, me| {
         changes::update(conn, id, &body.0.to_change(zone)?, me, now)?;
         show(conn, id, now, zone)
     })

@@ -22,8 +22,8 @@ mod wire;
 
 pub use self::{
     handlers::parent,
-    requests::{RequestAvailability, RequestConfirmation, RequestDraftEvent},
-    target::{confirmed, record_created, target},
+    requests::{RequestAvailability, RequestConfirmation, RequestDraftEvent, RequestDraftEventUpdate},
+    target::{changed, confirmed, record_created, target},
 };
 
 use utoipa_actix_web::service_config::ServiceConfig;

@@ -30,14 +30,14 @@ pub fn target(id: DbUuid, now: DbTimestamp, zone: Tz) -> Target<Caller> {
     Target::new(lock_name(id), move |conn, _| show(conn, id, now, zone))
 }
 
+/// The same, for an operation whose change the history records.
+#[must_use]
+pub fn changed(id: DbUuid, now: DbTimestamp, zone: Tz) -> Target<Caller> {
+    recorded(target(id, now, zone), id, Action::Changed, now, zone)
+}
+
 /// A target whose change the history records.
-pub(super) fn recorded(
-    target: Target<Caller>,
-    id: DbUuid,
-    action: Action,
-    now: DbTimestamp,
-    zone: Tz,
-) -> Target<Caller> {
+fn recorded(target: Target<Caller>, id: DbUuid, action: Action, now: DbTimestamp, zone: Tz) -> Target<Caller> {
     target.recorded(&POLL, id, action, move |conn| fields_of(conn, id, now, zone))
 }
 

@@ -431,6 +431,37 @@ fn privileged_users_read_all_changes(#[values(Sqlite, Postgres)] backend: Backen
     assert!(streamed.ends_with("}\n"));
 }
 
+/// Secrets, answers and remarks are in no row, neither as JSON nor on a page.
+#[rstest]
+fn nothing_private_is_in_the_history(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let token = make_token(&club, BOB, "write");
+    let feed = text(&club.by(BOB).put("/api/users/me/ical", json!({})).expect(200).json()["secret"]);
+    let bot =
+        || club.anonymous().header("authorization", &format!("Bearer {token}")).header("user-agent", "canary-agent");
+    let body = event_body(&club, BOB, At::Place("S516"), (1, 2));
+    let made = text(&bot().post("/api/events", body.clone()).expect(201).json()["eventId"]);
+    let changed = merge([body, json!({"name": "Zig"})]);
+    bot().header("idempotency-key", "canary-key").put(&format!("/api/events/{made}"), changed).expect(200);
+    let absent = json!({"schedule": "absent"});
+    club.by(CAROL).put(&format!("/api/events/{made}/attendees/me"), absent).expect(204);
+    let (path, slots) = poll(&club, BOB, json!({"open": true}));
+    let answer = json!({"slotIds": [slots[0]], "comment": "canary-remark"});
+    club.by(CAROL).post(&format!("{path}/availability"), answer).expect(201);
+    club.by(BOB).put(&path, json!({"name": "Trip"})).expect(200);
+    club.by(BOB).delete(&path).expect(204);
+    let page = format!("/polls/{}", path.rsplit('/').next().unwrap());
+    let lists = ["/api/audit".to_owned(), format!("/api/events/{made}/history"), format!("{path}/history")];
+    let pages = [format!("/events/{made}/history"), format!("{page}/history"), page, "/deleted".to_owned()];
+    for address in lists.iter().chain(&pages) {
+        let shown = club.by(ALICE).get(address).expect(200).text();
+        assert!(shown.contains(&made) || shown.contains("Trip"), "{shown}");
+        for private in [token.as_str(), &feed, "canary", "session-of", "absent"] {
+            assert!(!shown.contains(private), "{private} in {address}: {shown}");
+        }
+    }
+}
+
 /// Bookings, deletions, restorations and reverts of the same place at the same time. Without the lock on the place in
 /// `restore`, two of them overlap.
 #[rstest]

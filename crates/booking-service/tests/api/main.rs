@@ -18,6 +18,7 @@ mod demo;
 mod docs_page;
 mod double_booking;
 mod editors;
+mod event_search;
 mod events;
 mod expressions;
 mod fairness;

@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    builders::{At, EVERYONE, event, group, poll, span, text, verified_room},
+    builders::{At, EVERYONE, event, event_body, group, merge, poll, span, text, verified_room},
     front_page::{
         forms::{Fields, attribute, fields, open, send, set},
         page,
@@ -76,7 +76,10 @@ fn a_member_books_a_room_once_however_often_the_button_is_pressed(#[values(Sqlit
     let month = &event["timeStart"].as_str().unwrap()[..7];
     assert!(listed(&format!("month={month}&tag=cake")) && listed(&format!("month={month}&group={EVERYONE}")));
     assert!(!listed("month=2020-01"));
-    club.by(BOB).header("accept", HTML).get("/events?tag=nothing").expect(404);
+    assert!(listed("search=TEA") && listed("search=tea+s516+cake&tag=tea") && !listed("search=coffee"));
+    assert!(!listed("tag=nothing"));
+    let wrong = club.by(BOB).header("accept", HTML).get("/events?search=a+b+c+d+e+f+g+h+i").expect(400);
+    assert!(page::check(&wrong).contains("id=\"f-search-error\""), "{wrong:?}");
     // The same form with other values is asked about, and then sent once more.
     set(&mut form, "name", "Another");
     set_time(&club, &mut form, (4, 5));
@@ -359,4 +362,84 @@ fn privileged_users_upload_rooms_and_give_the_privilege(#[values(Sqlite, Postgre
     assert_eq!(club.by(CAROL).get("/api/users/me").expect(200).json()["privileged"], false);
     let last = vec![("userId".to_owned(), id(ALICE).to_string())];
     send(&club, ALICE, "/privileges", &last).expect(409);
+}
+
+/// Forms show no seconds, and not which of the two times it is to which the clocks are set back.
+#[rstest]
+fn a_time_that_was_not_touched_stays_exactly_as_it_was(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--time-zone", "Europe/Berlin"]);
+    let year = 2031;
+    // 2:15:30 for the second time.
+    let (start, end) = (format!("{year}-10-26T01:15:30.5Z"), format!("{year}-10-26T01:45:10Z"));
+    let body = merge([
+        event_body(&club, BOB, At::Place("Discord"), (2, 4)),
+        json!({"timeStart": start, "timeEnd": end, "name": "Night"}),
+    ]);
+    let made = text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"]);
+    let path = format!("/events/{made}/edit");
+    let times = || {
+        let event = club.by(BOB).get(&format!("/api/events/{made}")).expect(200).json();
+        ["timeStart", "timeEnd"].map(|name| text(&event[name]).parse::<Timestamp>().unwrap())
+    };
+    let before = times();
+    assert_eq!(before, [start.parse().unwrap(), end.parse().unwrap()]);
+    let mut form = fields(&open(&club, BOB, &path), &path);
+    set(&mut form, "name", "Long night");
+    send(&club, BOB, &path, &form).expect(303);
+    assert_eq!(times(), before);
+    let mut form = fields(&open(&club, BOB, &path), &path);
+    set(&mut form, "until", "02:50");
+    send(&club, BOB, &path, &form).expect(400);
+    set(&mut form, "until", "03:00");
+    send(&club, BOB, &path, &form).expect(303);
+    assert_eq!(times(), [before[0], format!("{year}-10-26T02:00:00Z").parse().unwrap()]);
+}
+
+#[rstest]
+fn a_poll_is_changed_by_its_administrators(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let deadline = Timestamp::from_micros(crate::harness::hours_from_now(&club, 24).micros() + 17_000_000).unwrap();
+    let (api, slots) = poll(&club, BOB, json!({"invitees": [id(CAROL)], "deadline": deadline.to_string()}));
+    let page_path = format!("/polls/{}", api.rsplit('/').next().unwrap());
+    let edit = format!("{page_path}/edit");
+    let saved = || club.by(BOB).get(&api).expect(200).json();
+    let before = saved();
+    // Saved as it is, it does not change.
+    send(&club, BOB, &edit, &fields(&open(&club, BOB, &edit), &edit)).expect(303);
+    assert_eq!(saved(), before);
+    assert!(open(&club, BOB, &page_path).contains(&edit) && !open(&club, DAVE, &page_path).contains(&edit));
+    club.by(DAVE).header("accept", HTML).get(&edit).expect(403);
+
+    let mut form = fields(&open(&club, BOB, &edit), &edit);
+    assert!(!form.iter().any(|(name, _)| name == "slot"));
+    set(&mut form, "times", "8:00-9:30 23:00-1:00");
+    set(&mut form, "days", "2");
+    set(&mut form, "showGrid", "true");
+    set(&mut form, "name", "Trip");
+    let grid = page::check(&send(&club, BOB, &edit, &form).expect(200));
+    let mut form = fields(&grid, &edit);
+    assert_eq!(form.iter().filter(|(name, _)| name == "slot").count(), 4, "{form:?}");
+    set(&mut form, "invitees", "carol nobody");
+    let refused = page::check(&send(&club, BOB, &edit, &form).expect(400));
+    assert!(refused.contains("id=\"f-invitees-error\""), "{refused}");
+    let mut form = fields(&refused, &edit);
+    set(&mut form, "invitees", "carol dave");
+    let stale = form.clone();
+    send(&club, DAVE, &edit, &form).expect(403);
+    send(&club, BOB, &edit, &form).expect(303);
+    let after = saved();
+    assert_eq!((&after["name"], &after["deadline"]), (&json!("Trip"), &before["deadline"]));
+    assert_eq!(after["candidateSlots"].as_array().unwrap().len(), slots.len() + 4);
+    assert_eq!(after["invitees"].as_array().unwrap().len(), 2);
+    let mut stale = stale;
+    stale.retain(|(name, _)| name != "_key");
+    let shown = page::check(&send(&club, BOB, &edit, &stale).expect(412));
+    assert!(shown.contains("Somebody has changed this meanwhile") && shown.contains("DAVE"), "{shown}");
+
+    // After the deadline, a change opens it again.
+    club.clock.advance(chrono::TimeDelta::hours(30));
+    let closed = open(&club, BOB, &edit);
+    assert!(closed.contains("Saving opens the poll again"), "{closed}");
+    send(&club, BOB, &edit, &fields(&closed, &edit)).expect(303);
+    assert_eq!(saved()["status"], "open");
 }

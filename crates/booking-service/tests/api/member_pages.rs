@@ -130,3 +130,27 @@ fn a_front_end_takes_the_place_of_the_pages() {
     let refused = club.by(ALICE).header("accept", HTML).get("/api/nowhere").expect(404);
     assert!(page::check(&refused).contains("There is nothing here"), "{refused:?}");
 }
+
+#[test]
+fn a_page_is_returned_to_with_its_parameters_but_without_others() {
+    let club = Club::start(Sqlite);
+    let links = |path: &str| {
+        let shown = page::check(&club.anonymous().header("accept", HTML).get(path).expect(401));
+        ["/sign-in?", "/language?set=ja&amp;"].map(|link| {
+            let address = shown.split(&format!("href=\"{link}")).nth(1).unwrap_or_else(|| panic!("{link} in {shown}"));
+            let address = address.split('"').next().unwrap().replace("&amp;", "&");
+            url::form_urlencoded::parse(address.as_bytes()).find(|(name, _)| name == "to").unwrap().1.into_owned()
+        })
+    };
+    let form = "/events/new?date=2026-04-04&from=18%3A00&room=x&sharedRoom=true";
+    for (path, to) in [
+        ("/events", "/events"),
+        (form, form),
+        ("/events?search=%E5%90%88%E5%AE%BF&month=2026-04", "/events?search=%E5%90%88%E5%AE%BF&month=2026-04"),
+        ("/events?token=secret&month=2026-04&code=secret", "/events?month=2026-04"),
+        ("/events?Token=secret&TAG=secret", "/events"),
+        (&format!("/events?search={}", "a".repeat(600)), "/events"),
+    ] {
+        assert_eq!(links(path), [to, to], "{path}");
+    }
+}

@@ -13,10 +13,10 @@ use common::problem::Problem;
 use fluent_bundle::FluentValue;
 use maud::{Markup, html};
 
-use super::address::address;
+use super::address::{address, is_local};
 use crate::{
     error::Failure,
-    http::{HtmlPage, Language, Reply, notes::RequestNotes, texts::Argument},
+    http::{HtmlPage, Language, Reply, notes::RequestNotes, query, texts::Argument},
     state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH},
 };
 
@@ -26,9 +26,10 @@ pub struct PageContext {
     state: Data<AppState>,
     /// Its language.
     pub language: Language,
-    /// Where links lead back to: the path, if it is that of a page. The query of a request, and any other path, may hold a
-    /// secret.
+    /// The path, if it is that of a page. Any other path may hold a secret.
     path: Option<String>,
+    /// Where links lead back to: the path with those parameters that are known to hold no secret.
+    here: Option<String>,
     pub(super) is_get: bool,
     is_signed_in: bool,
 }
@@ -40,7 +41,15 @@ impl PageContext {
         let path = req.uri().path();
         let is_page = state.info.navigation.iter().any(|(page, _)| is_below(path, page));
         let path = is_page.then(|| path.to_owned());
+        let parameters = query::pairs(req);
+        let is_plain = |name: &str| state.info.page_parameters.contains(&name);
+        let plain = parameters.iter().filter(|(name, _)| is_plain(name));
+        let plain: Vec<_> = plain.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        // With too many parameters it would not be accepted as the address of a page.
+        let here = path.as_deref().map(|path| address(path, &plain));
+        let here = here.map(|here| if is_local(&here) { here } else { path.clone().unwrap_or_default() });
         Ok(Self {
+            here,
             language: Language::from_request(req),
             is_get: matches!(req.method().as_str(), "GET" | "HEAD"),
             is_signed_in: (state.info.has_credential)(req),
@@ -115,7 +124,7 @@ impl PageContext {
     }
 
     fn way_back(&self) -> &str {
-        self.path.as_deref().filter(|_| self.is_get).unwrap_or("/")
+        self.here.as_deref().filter(|_| self.is_get).unwrap_or("/")
     }
 
     fn header(&self) -> Markup {

@@ -49,6 +49,7 @@ static INFO: ServiceInfo = ServiceInfo {
     pages,
     texts: ["", ""],
     navigation: &[],
+    page_parameters: &[],
     problem_page: |_| None,
     page_paths: &[],
     front_pages: |_| {},

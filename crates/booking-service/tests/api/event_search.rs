@@ -1,0 +1,155 @@
+//! The text search over events (contract, "Search").
+
+use booking_service::{
+    events::{
+        queries::{Order, load_page, load_versions},
+        search::{find, recompute, words},
+        selection::{Criterion, Selection},
+    },
+    schema::events,
+};
+use diesel::prelude::*;
+use rstest::rstest;
+use serde_json::{Value, json};
+use service_kit::database::{PageBounds, types::DbTimestamp};
+
+use crate::{
+    builders::{At, each, event_body, group, merge, text},
+    harness::{
+        BOB,
+        Backend::{self, Postgres, Sqlite},
+        CAROL, Club, hours_from_now,
+    },
+    plans,
+};
+
+fn add(club: &Club, place: &str, hours: (i64, i64), members: Value) -> String {
+    let body = merge([event_body(club, BOB, At::Place(place), hours), members]);
+    text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"])
+}
+
+/// The address of the events of the next three days, with further parameters.
+fn address(club: &Club, parameters: &[(&str, &str)]) -> String {
+    let (begin, end) = (hours_from_now(club, 0).to_string(), hours_from_now(club, 72).to_string());
+    let all = [("dateBegin", begin.as_str()), ("dateEnd", end.as_str())].into_iter().chain(parameters.iter().copied());
+    service_kit::page::address("/api/events", &all.collect::<Vec<_>>())
+}
+
+fn found(club: &Club, search: &str) -> Vec<String> {
+    each(&club.by(CAROL).get(&address(club, &[("search", search)])).expect(200).json(), "name")
+}
+
+#[rstest]
+fn events_are_found_by_each_of_their_texts(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let art = group(&club, BOB, "Ｇraphics班", &[]);
+    let first = add(
+        &club,
+        "Ｓ516",
+        (1, 2),
+        json!({"name": "Ｒust Evening", "description": "新入生ガイダンス\n100% free", "groupId": art}),
+    );
+    add(&club, "Park", (3, 4), json!({"name": "夏合宿", "tags": [{"name": "Summer"}, {"name": "ﾗｲﾌﾞ"}]}));
+    for (search, expected) in [
+        ("rust", &["Ｒust Evening"][..]),
+        ("ＲＵＳＴ", &["Ｒust Evening"]),
+        ("ｶﾞｲﾀﾞﾝｽ", &["Ｒust Evening"]),
+        ("イダン", &["Ｒust Evening"]),
+        ("s516", &["Ｒust Evening"]),
+        ("graphics班", &["Ｒust Evening"]),
+        ("evening 新入生 s516 GRAPHICS", &["Ｒust Evening"]),
+        ("100%", &["Ｒust Evening"]),
+        ("合宿", &["夏合宿"]),
+        ("SUMMER", &["夏合宿"]),
+        ("ライブ park", &["夏合宿"]),
+        ("ー", &[]),
+        ("e", &["Ｒust Evening", "夏合宿"]),
+        (" 　", &["Ｒust Evening", "夏合宿"]),
+        ("rust 合宿", &[]),
+        ("1_0", &[]),
+        ("%合宿", &[]),
+        ("\\", &[]),
+    ] {
+        let expected: Vec<_> = expected.iter().map(|name| (*name).to_owned()).collect();
+        // Both are events of the everyone group or of `art`, whose names have no `e`.
+        assert_eq!(found(&club, search), expected, "{search}");
+    }
+    // What is changed is found by its new texts only.
+    let path = format!("/api/events/{first}");
+    club.by(BOB).put(&path, event_body(&club, BOB, At::Place("Lab"), (1, 2))).expect(200);
+    assert_eq!((found(&club, "ガイダンス").len(), found(&club, "rust lab").len()), (0, 1));
+    club.by(BOB).post(&format!("{path}/tags"), json!({"name": "new"})).expect(204);
+    assert_eq!(found(&club, "NEW"), ["Rust evening"]);
+    let body = json!({"name": "Painters", "description": "", "open": false, "members": [], "admins": [crate::harness::id(BOB)]});
+    let moved = merge([event_body(&club, BOB, At::Place("Lab"), (1, 2)), json!({ "groupId": art })]);
+    club.by(BOB).put(&path, moved).expect(200);
+    club.by(BOB).put(&format!("/api/groups/{art}"), body).expect(200);
+    assert_eq!((found(&club, "painter").len(), found(&club, "graphics").len()), (1, 0));
+    // The step of the migration.
+    let conn = &mut club.connect();
+    diesel::update(events::table).set(events::text_key.eq("")).execute(conn).unwrap();
+    assert_eq!(found(&club, "合宿"), Vec::<String>::new());
+    recompute(conn).unwrap();
+    assert_eq!(found(&club, "合宿"), ["夏合宿"]);
+}
+
+#[rstest]
+fn a_search_has_pages_and_goes_with_a_filter(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let art = group(&club, BOB, "art", &[]);
+    for n in 0..6 {
+        let group = if n < 3 { json!({ "groupId": art }) } else { json!({}) };
+        let name = json!({"name": format!("{} {n}", if n % 2 == 0 { "even" } else { "odd" })});
+        add(&club, &format!("S{n}"), (n + 1, n + 2), merge([name, group]));
+    }
+    let both = address(&club, &[("search", "odd"), ("q", &format!("group!={art}"))]);
+    assert_eq!(each(&club.by(BOB).get(&both).expect(200).json(), "name"), ["odd 3", "odd 5"]);
+    let of_group = address(&club, &[("search", "even"), ("q", &format!("group=={art}"))]);
+    assert_eq!(each(&club.by(BOB).get(&of_group).expect(200).json(), "name"), ["even 0", "even 2"]);
+    let mut next = Some(address(&club, &[("search", "even"), ("limit", "2")]));
+    let mut names = Vec::new();
+    while let Some(path) = next {
+        let page = club.by(BOB).get(&path).expect(200);
+        names.push(each(&page.json(), "name"));
+        let link = page.header("link").map(str::to_owned);
+        next = link.and_then(|link| Some(link.split_once('<')?.1.split_once('>')?.0.to_owned()));
+    }
+    assert_eq!(names, [vec!["even 0", "even 2"], vec!["even 4"]]);
+}
+
+#[rstest]
+fn a_search_needs_a_span(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let from = hours_from_now(&club, 0);
+    let to = |days: i64| from.plus(chrono::TimeDelta::days(days));
+    let get = |query: &str| club.by(BOB).get(&format!("/api/events?{query}"));
+    get(&format!("search=a&dateBegin={from}&dateEnd={}", to(366))).expect(200);
+    get("search=").expect(200);
+    for query in [
+        "search=a".to_owned(),
+        format!("search=a&dateBegin={from}"),
+        format!("search=a&dateEnd={from}"),
+        format!("search=a&dateBegin={from}&dateEnd={}", to(367)),
+        format!("search=a+b+c+d+e+f+g+h+i&dateBegin={from}&dateEnd={}", to(1)),
+        format!("search={}&dateBegin={from}&dateEnd={}", "a".repeat(65), to(1)),
+    ] {
+        get(&query).refused(400, "invalid-parameter");
+    }
+}
+
+#[rstest]
+fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    add(&club, "S516", (1, 2), json!({"tags": [{"name": "rust"}]}));
+    let words = words("rust evening").unwrap();
+    plans::check_page(&club, |conn| {
+        find(conn, &words).unwrap();
+    });
+    let at = |hours| Some(DbTimestamp(hours_from_now(&club, hours)));
+    let found = find(&mut club.connect(), &words).unwrap();
+    let selection = Selection::new(Criterion::All).between((at(0), at(24))).containing(found);
+    plans::check(&club, |conn| {
+        assert_eq!(load_page(conn, &selection, Order::Start, &PageBounds { after: None, rows: 10 }).unwrap().len(), 1);
+        load_versions(conn, &selection, Order::Start, &PageBounds { after: None, rows: 10 }).unwrap();
+    });
+}
