@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, fmt};
 use chrono::NaiveDate;
 use common::time::Timestamp;
 use maud::{Markup, html};
+use service_kit::page::PageContext;
 use url::form_urlencoded;
 
 use super::{
@@ -96,8 +97,10 @@ impl fmt::Display for Positions {
 }
 
 /// How the rows are drawn.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Drawing<'b> {
+    /// The language of its texts.
+    pub page: &'b PageContext,
     /// The board.
     pub board: &'b Board,
     /// How it writes times.
@@ -111,19 +114,21 @@ pub struct Drawing<'b> {
 impl Drawing<'_> {
     /// How much a board leaves out, and how to see it.
     pub fn left_out(&self, content: &Content) -> Markup {
-        let board = self.board;
+        let (board, page) = (self.board, self.page);
+        let parts = [
+            ("board-some-rooms", content.rooms.len(), content.all_rooms),
+            ("board-some-events", content.events.len(), content.all_events),
+        ];
+        let parts = parts.into_iter().filter(|(_, shown, all)| shown < all);
         let parts: Vec<_> =
-            [("rooms", content.rooms.len(), content.all_rooms), ("events", content.events.len(), content.all_events)]
-                .into_iter()
-                .filter(|(_, shown, all)| shown < all)
-                .map(|(what, shown, all)| format!("{shown} of {all} {what}"))
-                .collect();
+            parts.map(|(key, shown, all)| page.format(key, &[("n", shown.into()), ("all", all.into())])).collect();
         html! {
             @if !parts.is_empty() {
                 p.left-out {
-                    "Only " (parts.join(" and ")) " fit here, those that begin first. To see the others, choose a place"
-                    @if board.view == View::Week { " or " a href=(Board::address(board.day, View::Day, board.place.as_deref())) { "a day" } }
-                    "."
+                    (page.format("board-left-out", &[("what", parts.join(&page.text("board-and")).into())]))
+                    @if board.view == View::Week {
+                        " " a href=(Board::address(board.day, View::Day, board.place.as_deref())) { (page.text("board-one-day")) }
+                    }
                 }
             }
         }
@@ -131,12 +136,15 @@ impl Drawing<'_> {
 
     /// A section with its heading.
     pub fn section(&self, section: &Section<'_, '_>, positions: &mut Positions) -> Markup {
-        let day = section.date.map(|date| date.format("%A, %-d %B").to_string());
-        let label = day.as_ref().map_or_else(|| "Timetable".to_owned(), |day| format!("Timetable of {day}"));
+        let day = section.date.map(|date| self.page.language.day(date));
+        let label = day.as_ref().map_or_else(
+            || self.page.text("board-timetable"),
+            |day| self.page.format("board-timetable-of", &[("day", day.as_str().into())]),
+        );
         let mut above: Option<(NaiveDate, Vec<(u32, String)>)> = None;
         html! {
             @if let Some(day) = day { h2.day { (day) } }
-            @if section.lines.is_empty() { p.faint { "No room and no event." } } @else {
+            @if section.lines.is_empty() { p.faint { (self.page.text("board-nothing")) } } @else {
                 div.timetable role="region" aria-label=(label) tabindex=[(!self.is_kiosk).then_some("0")] {
                     @for line in &section.lines {
                         @if above.as_ref().is_none_or(|(date, _)| *date != line.scale.date) {
@@ -203,7 +211,7 @@ impl Drawing<'_> {
         let place = line.row.map(|row| row.place);
         let (address, text) = if self.board.view == View::Week && self.board.place.is_some() {
             let date = line.scale.date;
-            (Board::address(date, View::Day, self.board.place.as_deref()), date.format("%a %-d %b").to_string())
+            (Board::address(date, View::Day, self.board.place.as_deref()), self.page.language.short_day(date))
         } else {
             (Board::address(self.board.day, View::Week, place), place.unwrap_or_default().to_owned())
         };
@@ -225,19 +233,20 @@ impl Drawing<'_> {
             free.filter_map(|(_, free)| free.span.intersection(&scale.day)).find(|part| part.end > self.now)
         };
         let words = |kind: &str, part: Span| {
-            if part.start > self.now {
-                format!("{kind} from {}", self.times.clock(part.start))
+            let (key, at) = if part.start > self.now {
+                ("from", self.times.clock(part.start))
             } else if part.end == scale.day.end {
-                format!("{kind} until 24:00")
+                ("until", "24:00".to_owned())
             } else {
-                format!("{kind} until {}", self.times.clock(part.end))
-            }
+                ("until", self.times.clock(part.end))
+            };
+            self.page.format(&format!("board-{kind}-{key}"), &[("at", at.into())])
         };
         Some(match (next(false), next(true)) {
             (Some(part), _) => words("free", part),
-            (None, Some(part)) => words("for shared events", part),
-            (None, None) if last <= self.now => "no longer held".to_owned(),
-            (None, None) => "fully booked".to_owned(),
+            (None, Some(part)) => words("shared", part),
+            (None, None) if last <= self.now => self.page.text("board-over"),
+            (None, None) => self.page.text("board-full"),
         })
     }
 
@@ -283,14 +292,16 @@ impl Drawing<'_> {
             positions.at(piece.x, piece.width)
         );
         let place = line.row.map_or("", |row| row.place);
-        let what = if free.only_shared { "free for shared events" } else { "free" };
+        let what = self.page.text(if free.only_shared { "board-free-for-shared" } else { "board-free" });
         let times = self.times_on(line.scale).dated(free.span);
-        let not_confirmed = if free.verified { "" } else { ", not confirmed" };
         let text = html! { b { (what) } " " small { (times) } };
         html! {
             @if let Some(part) = self.bookable(free, line.scale) {
                 a href=(self.booking_address(part, free, line.scale)) class=(class)
-                    title={ "Book " (place) ", " (what) " " (self.times.dated(free.span)) (not_confirmed) } { (text) }
+                    title={
+                        (self.page.text("book")) " " (place) ", " (what) " " (self.times.dated(free.span))
+                        @if !free.verified { " " (self.page.text("not-confirmed")) }
+                    } { (text) }
             } @else {
                 div class=(class) { (text) }
             }
@@ -318,19 +329,19 @@ impl Drawing<'_> {
 }
 
 /// What the colours mean.
-pub fn legend() -> Markup {
+pub fn legend(page: &PageContext) -> Markup {
     let kinds = [
-        ("bar free", "free"),
-        ("bar free shared-only", "free for shared events"),
-        ("bar", "event"),
-        ("bar shared", "shared: others may use the room too"),
-        ("bar instant", "at a place that is not held"),
-        ("held", "held by the club"),
-        ("held unverified", "not confirmed"),
-        ("now", "now"),
+        ("bar free", "board-free"),
+        ("bar free shared-only", "board-free-for-shared"),
+        ("bar", "board-event"),
+        ("bar shared", "board-is-shared"),
+        ("bar instant", "board-not-held"),
+        ("held", "board-held"),
+        ("held unverified", "board-not-confirmed"),
+        ("now", "board-now"),
     ];
     html! {
-        ul.legend { @for (class, text) in kinds { li { span.swatch { i class=(class) {} } (text) } } }
+        ul.legend { @for (class, key) in kinds { li { span.swatch { i class=(class) {} } (page.text(key)) } } }
     }
 }
 

@@ -9,9 +9,9 @@ use maud::html;
 use service_kit::{
     error::Failure,
     http::{Query, Reply, html::HtmlPage},
-    state::{AppState, ProblemPage, TimeDependent},
+    page::PageContext,
+    state::{ProblemPage, TimeDependent},
 };
-use url::form_urlencoded;
 
 use super::{
     kiosk,
@@ -32,6 +32,7 @@ const NOW_MOVES: i64 = 5 * 60 * 1_000_000;
 /// The board.
 pub async fn board(
     req: HttpRequest,
+    page: PageContext,
     who: BoardReader,
     Zone(zone): Zone,
     TimeDependent(now): TimeDependent,
@@ -45,7 +46,7 @@ pub async fn board(
     who.read(move |conn, _| {
         let key = board.place.as_deref().map(place_key);
         let content = queries::load(conn, span, key.as_deref())?;
-        Ok(page::show(&board, &content, show))
+        Ok(page::show(&page, &board, &content, show))
     })
     .await
 }
@@ -56,33 +57,27 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     if req.path() != PATH || !matches!(*req.method(), Method::GET | Method::HEAD) {
         return None;
     }
+    let page = PageContext::of(req).ok()?;
     if kiosk_token(req).is_some() {
-        return Some(Box::new(|problem| {
-            let (title, body) = kiosk::refused(problem.status(), &problem.explanation());
-            let page =
-                HtmlPage { head: kiosk::try_again(), style: kiosk::REFUSED_STYLE, ..HtmlPage::new(title, &[], body) };
-            page.reply(status(problem))
+        let language = page.language;
+        return Some(Box::new(move |problem| {
+            let (title, body) = kiosk::refused(&page, problem.status(), &problem.explanation());
+            let (head, style) = (kiosk::try_again(), kiosk::REFUSED_STYLE);
+            HtmlPage { head, style, language, ..HtmlPage::new(&title, &[], body) }.reply(status(problem))
         }));
     }
-    let address = req.uri().path_and_query().map_or(PATH, |address| address.as_str());
-    let sign_in = match AppState::from_request(req).ok()?.sign_in_page() {
-        Some(page) => {
-            let query = form_urlencoded::Serializer::new(String::new()).append_pair("to", address).finish();
-            format!("{page}?{query}")
-        }
-        None => "/".to_owned(),
-    };
+    let sign_in = page.sign_in_address().unwrap_or_else(|| "/".to_owned());
     Some(Box::new(move |problem| {
         let body = html! {
             @if problem.status() == 401 {
-                p { "Members of the club may see the board." }
-                p { a href=(sign_in) { "Sign in to see the board" } }
+                p { (page.text("board-for-members")) }
+                p { a.button href=(sign_in) { (page.text("sign-in")) } }
             } @else {
-                p { (problem.explanation()) }
-                p { a href=(PATH) { "Today's board" } }
+                (page.explain(problem))
+                p { a href=(PATH) { (page.text("board-today")) } }
             }
         };
-        HtmlPage::new(problem.code().title, &[], body).reply(status(problem))
+        page.reply_with(status(problem), &page.problem_title(problem), body)
     }))
 }
 

@@ -2,6 +2,7 @@
 
 use common::time::Timestamp;
 use maud::{Markup, html};
+use service_kit::page::PageContext;
 
 use super::{
     drawing::{Drawing, Line, Positions, Section, legend},
@@ -44,8 +45,8 @@ pub fn show(
             (drawing.left_out(content))
             @if let Some(screen) = screens.get(number) { (drawing.section(screen, positions)) }
             footer {
-                (legend())
-                @if screens.len() > 1 { p { (number + 1) " of " (screens.len()) } }
+                (legend(drawing.page))
+                @if screens.len() > 1 { p { (drawing.page.format("board-screen", &[("n", (number + 1).into()), ("all", screens.len().into())])) } }
             }
         }
     };
@@ -74,14 +75,12 @@ fn screens<'t, 'a>(section: &Section<'t, 'a>) -> Vec<Section<'t, 'a>> {
 }
 
 /// The page of a refusal, which contains nothing to copy.
-pub fn refused(status: u16, explanation: &str) -> (&'static str, Markup) {
-    let is_connected = !matches!(status, 401 | 403);
-    let title =
-        if is_connected { "The board cannot be shown at present" } else { "This screen is not connected any more" };
-    let body = html! {
-        @if is_connected { p { (explanation) } } @else { p { "Whoever looks after the screen can connect it again." } }
-    };
-    (title, body)
+pub fn refused(page: &PageContext, status: u16, explanation: &str) -> (String, Markup) {
+    if matches!(status, 401 | 403) {
+        let body = html! { p { (page.text("board-disconnected-about")) } };
+        return (page.text("board-disconnected"), body);
+    }
+    (page.text("board-unavailable"), html! { p lang="en" { (explanation) } })
 }
 
 /// Loads the page of a refusal again.

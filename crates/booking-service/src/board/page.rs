@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use actix_web::http::StatusCode;
+use actix_web::http::{StatusCode, header};
 use chrono::{Days, NaiveDate};
 use chrono_tz::Tz;
 use common::time::Timestamp;
 use maud::{Markup, html};
-use service_kit::http::{HtmlPage, Reply};
+use service_kit::{
+    http::{HtmlPage, Reply},
+    page::PageContext,
+};
 
 use super::{
     drawing::{self, Drawing, Positions},
@@ -32,86 +35,93 @@ pub struct Show {
 }
 
 /// The page.
-pub fn show(board: &Board, content: &Content, show: Show) -> Reply {
+pub fn show(page: &PageContext, board: &Board, content: &Content, show: Show) -> Reply {
     let is_kiosk = show.kiosk.is_some();
     let days = (board.first(), board.days());
     let timetable = Timetable::new(content, days, show.zone, is_kiosk.then_some(kiosk::TEXT_WIDTH));
-    let times = Times { zone: show.zone, first: board.first(), is_only_day: board.view == View::Day };
-    let drawing = Drawing { board, times, now: show.now, is_kiosk };
+    let times =
+        Times { zone: show.zone, language: page.language, first: board.first(), is_only_day: board.view == View::Day };
+    let drawing = Drawing { page, board, times, now: show.now, is_kiosk };
     let mut positions = Positions::default();
     let sections = drawing::sections(&timetable, board);
     let (head, body) = if let Some(number) = show.kiosk {
         kiosk::show(&drawing, content, &sections, number, &mut positions)
     } else {
         let body = html! {
-            (tools(board, &timetable))
-            @if let Some(place) = &board.place { p { "Only " b { (place) } "." } }
+            nav.board aria-label=(page.text("board")) {
+                @for (address, key) in links(board) { a href=(address) { (page.text(key)) } " " }
+            }
+            (tools(page, board, &timetable))
+            @if let Some(place) = &board.place {
+                p { (page.format("board-only", &[("place", place.as_str().into())])) }
+            }
             (drawing.left_out(content))
             @for section in &sections { (drawing.section(section, &mut positions)) }
-            (drawing::legend())
-            h2 #events { "Events" }
-            (event_table(content, times))
-            h2 { "Free times" }
-            (free_table(&timetable, times))
+            (drawing::legend(page))
+            h2 #events { (page.text("events")) }
+            (event_table(page, content, times))
+            h2 { (page.text("board-free-times")) }
+            (free_table(page, &timetable, times))
         };
         (html! {}, body)
     };
-    let links = if is_kiosk { Vec::new() } else { links(board) };
-    let links: Vec<_> = links.iter().map(|(address, text)| (address.as_str(), *text)).collect();
-    let style = format!("{STYLE}{positions}");
-    HtmlPage { head, style: &style, ..HtmlPage::new(&board.title(), &links, body) }.reply(StatusCode::OK)
+    let (style, title) = (format!("{STYLE}{positions}"), board.title(page));
+    let html = if is_kiosk {
+        HtmlPage { language: page.language, ..HtmlPage::new(&title, &[], body) }
+    } else {
+        page.page(&title, body)
+    };
+    HtmlPage { head, style: &style, ..html }.reply(StatusCode::OK).with(header::VARY, "Accept-Language")
 }
 
 fn links(board: &Board) -> Vec<(String, &'static str)> {
     let address = |day: Option<NaiveDate>, view| day.map(|day| Board::address(day, view, board.place.as_deref()));
     let (days, other) = match board.view {
-        View::Day => (Days::new(1), (View::Week, "Week")),
-        View::Week => (Days::new(7), (View::Day, "Day")),
+        View::Day => (Days::new(1), (View::Week, "board-week")),
+        View::Week => (Days::new(7), (View::Day, "board-day")),
     };
     let links = [
-        (address(board.day.checked_sub_days(days), board.view), "← Previous"),
-        (address(Some(board.today), board.view), "Today"),
-        (address(board.day.checked_add_days(days), board.view), "Next →"),
+        (address(board.day.checked_sub_days(days), board.view), "board-previous"),
+        (address(Some(board.today), board.view), "today"),
+        (address(board.day.checked_add_days(days), board.view), "board-next"),
         (address(Some(board.day), other.0), other.1),
-        (board.place.as_ref().map(|_| Board::address(board.day, board.view, None)), "All places"),
-        (Some("#events".to_owned()), "As a table"),
-        (Some("/".to_owned()), "Start"),
+        (board.place.as_ref().map(|_| Board::address(board.day, board.view, None)), "board-all-places"),
+        (Some("#events".to_owned()), "board-as-table"),
     ];
     links.into_iter().filter_map(|(address, text)| Some((address?, text))).collect()
 }
 
 /// Goes to a day, a place, or both.
-fn tools(board: &Board, timetable: &Timetable<'_>) -> Markup {
+fn tools(page: &PageContext, board: &Board, timetable: &Timetable<'_>) -> Markup {
     let names: BTreeSet<_> = timetable.places.iter().map(|place| place.name).collect();
     html! {
         form.tools action="/board" {
-            label { "Day" input type="date" name="day" value=(board.day); }
+            label { (page.text("board-day")) input type="date" name="day" value=(board.day); }
             label {
-                "Place"
+                (page.text("board-place"))
                 input type="text" name="place" list="places" maxlength="32" size="12"
                     value=(board.place.as_deref().unwrap_or_default());
             }
             datalist #places { @for name in names { option value=(name); } }
             @if board.view == View::Week { input type="hidden" name="view" value="week"; }
-            button { "Show" }
+            button { (page.text("board-show")) }
         }
     }
 }
 
-fn event_table(content: &Content, times: Times) -> Markup {
+fn event_table(page: &PageContext, content: &Content, times: Times) -> Markup {
     let kind = |event: &BoardEvent| match (event.shared, event.owns_room) {
         (false, false) => None,
-        (true, false) => Some("shared"),
-        (false, true) => Some("place not held"),
-        (true, true) => Some("shared, place not held"),
+        (true, false) => Some("board-shared"),
+        (false, true) => Some("board-place-not-held"),
+        (true, true) => Some("board-shared-not-held"),
     };
     html! {
-        div.table role="region" aria-label="Events" tabindex="0" {
+        div.table role="region" aria-label=(page.text("events")) tabindex="0" {
             table {
                 thead {
                     tr {
-                        th scope="col" { "Time" } th scope="col" { "Place" } th scope="col" { "Event" }
-                        th scope="col" { "Group" }
+                        @for key in ["time", "board-place", "board-event-column", "group"] { th scope="col" { (page.text(key)) } }
                     }
                 }
                 tbody {
@@ -121,40 +131,40 @@ fn event_table(content: &Content, times: Times) -> Markup {
                             td { (event.place) }
                             th scope="row" {
                                 a href=(drawing::event_address(event)) { (event.name) }
-                                @if let Some(kind) = kind(event) { " " small { (kind) } }
+                                @if let Some(kind) = kind(event) { " " small { (page.text(kind)) } }
                             }
                             td { (event.group) }
                         }
                     }
-                    @if content.events.is_empty() { tr { td.nothing colspan="4" { "No event." } } }
+                    @if content.events.is_empty() { tr { td.nothing colspan="4" { (page.text("no-events")) } } }
                 }
             }
         }
     }
 }
 
-fn free_table(timetable: &Timetable<'_>, times: Times) -> Markup {
+fn free_table(page: &PageContext, timetable: &Timetable<'_>, times: Times) -> Markup {
     let rooms = || timetable.places.iter().filter(|place| !place.periods.is_empty());
     html! {
-        div.table role="region" aria-label="Free times" tabindex="0" {
+        div.table role="region" aria-label=(page.text("board-free-times")) tabindex="0" {
             table {
-                thead { tr { th scope="col" { "Place" } th scope="col" { "Free" } } }
+                thead { tr { th scope="col" { (page.text("board-place")) } th scope="col" { (page.text("free-times")) } } }
                 tbody {
                     @for place in rooms() {
                         tr {
                             th scope="row" { (place.name) }
                             td {
                                 @for (n, free) in place.free.iter().enumerate() {
-                                    @if n > 0 { ", " }
+                                    @if n > 0 { (page.language.separator()) }
                                     (times.dated(free.span))
-                                    @if free.only_shared { " (shared events only)" }
-                                    @if !free.verified { " (not confirmed)" }
+                                    @if free.only_shared { " " (page.text("board-only-shared")) }
+                                    @if !free.verified { " " (page.text("not-confirmed")) }
                                 }
-                                @if place.free.is_empty() { "fully booked" }
+                                @if place.free.is_empty() { (page.text("board-full")) }
                             }
                         }
                     }
-                    @if rooms().next().is_none() { tr { td.nothing colspan="2" { "No room." } } }
+                    @if rooms().next().is_none() { tr { td.nothing colspan="2" { (page.text("no-rooms")) } } }
                 }
             }
         }

@@ -3,6 +3,7 @@
 use chrono::{Datelike as _, MappedLocalTime, NaiveDate, NaiveTime, TimeZone as _};
 use chrono_tz::Tz;
 use common::time::Timestamp;
+use service_kit::http::Language;
 
 use super::timetable::local;
 use crate::rooms::overlap::Span;
@@ -12,6 +13,8 @@ use crate::rooms::overlap::Span;
 pub struct Times {
     /// The zone of the club.
     pub zone: Tz,
+    /// The language of the days.
+    pub language: Language,
     /// The first day of the board. Only days of other years are written with their year.
     pub first: NaiveDate,
     /// Whether that is its only day, which need not be written.
@@ -34,7 +37,7 @@ impl Times {
         let end = match (start.date() == end.date(), Some(end) == next_midnight) {
             (true, _) => self.clock(span.end),
             (false, true) => "24:00".to_owned(),
-            (false, false) => format!("{} {}", self.date(end.date(), "%-d %b"), self.clock(span.end)),
+            (false, false) => format!("{} {}", self.date(end.date(), false), self.clock(span.end)),
         };
         format!("{}–{end}", self.clock(span.start))
     }
@@ -45,12 +48,17 @@ impl Times {
         if self.is_only_day && date == self.first {
             return self.span(span);
         }
-        format!("{}, {}", self.date(date, "%a %-d %b"), self.span(span))
+        format!("{}, {}", self.date(date, true), self.span(span))
     }
 
-    fn date(self, date: NaiveDate, format: &str) -> String {
-        let year = if date.year() == self.first.year() { "" } else { " %Y" };
-        date.format(&format!("{format}{year}")).to_string()
+    /// A day, with its year if that is not the year of the board.
+    pub fn date(self, date: NaiveDate, has_weekday: bool) -> String {
+        let day = if has_weekday { self.language.short_day(date) } else { self.language.short_date(date) };
+        match (date.year() == self.first.year(), self.language) {
+            (true, _) => day,
+            (false, Language::English) => format!("{day} {}", date.year()),
+            (false, Language::Japanese) => format!("{}年{day}", date.year()),
+        }
     }
 }
 
@@ -65,7 +73,7 @@ mod tests {
     #[test]
     fn a_day_and_a_year_are_written_where_they_change() {
         let first = NaiveDate::from_ymd_opt(2026, 12, 30).unwrap();
-        let times = Times { zone: Tz::UTC, first, is_only_day: true };
+        let times = Times { zone: Tz::UTC, language: Language::English, first, is_only_day: true };
         let dated = |from, to| times.dated(span(from, to));
         assert_eq!(dated("2026-12-30T10:00:00Z", "2026-12-30T11:05:00Z"), "10:00–11:05");
         assert_eq!(dated("2026-12-30T10:00:00Z", "2026-12-31T00:00:00Z"), "10:00–24:00");
@@ -74,12 +82,17 @@ mod tests {
         assert_eq!(dated("2025-12-30T10:00:00Z", "2026-12-30T01:00:00Z"), "Tue 30 Dec 2025, 10:00–30 Dec 1:00");
         let week = Times { is_only_day: false, ..times };
         assert_eq!(week.dated(span("2026-12-30T10:00:00Z", "2026-12-30T11:00:00Z")), "Wed 30 Dec, 10:00–11:00");
+        let japanese = Times { language: Language::Japanese, ..week };
+        assert_eq!(
+            japanese.dated(span("2025-12-30T10:00:00Z", "2026-12-31T01:00:00Z")),
+            "2025年12月30日(火), 10:00–12月31日 1:00"
+        );
     }
 
     #[test]
     fn the_doubled_hour_is_told_apart() {
         let first = NaiveDate::from_ymd_opt(2026, 10, 25).unwrap();
-        let times = Times { zone: Tz::Europe__Berlin, first, is_only_day: true };
+        let times = Times { zone: Tz::Europe__Berlin, language: Language::English, first, is_only_day: true };
         let text = |from, to| times.span(span(from, to));
         assert_eq!(text("2026-10-25T00:30:00Z", "2026-10-25T01:15:00Z"), "2:30 CEST–2:15 CET");
         assert_eq!(text("2026-10-24T23:59:00Z", "2026-10-25T02:00:00Z"), "1:59–3:00");

@@ -8,7 +8,7 @@ use common::{
     time::Timestamp,
 };
 use deserr::Deserr;
-use service_kit::{database::types::DbTimestamp, error::Error};
+use service_kit::{database::types::DbTimestamp, error::Error, http::Language, page::PageContext};
 use url::form_urlencoded;
 
 use crate::wall_clock::{CalendarDate, instant_or_next};
@@ -100,14 +100,17 @@ impl Board {
     }
 
     /// The day in words, or the week.
-    pub fn title(&self) -> String {
+    pub fn title(&self, page: &PageContext) -> String {
         let (first, last) = (self.first(), self.first() + Days::new(u64::from(self.days()) - 1));
-        match self.view {
-            View::Day => first.format("%A, %-d %B %Y").to_string(),
-            View::Week if first.month() == last.month() => {
-                format!("{} to {}", first.format("%-d"), last.format("%-d %B %Y"))
-            }
-            View::Week => format!("{} to {}", first.format("%-d %B"), last.format("%-d %B %Y")),
+        let language = page.language;
+        if self.view == View::Day {
+            return language.day(first);
         }
+        let from = match (language, first.month() == last.month()) {
+            (Language::English, true) => first.format("%-d").to_string(),
+            (Language::English, false) => first.format("%-d %B").to_string(),
+            (Language::Japanese, _) => language.date(first),
+        };
+        page.format("board-week-of", &[("from", from.into()), ("to", language.date(last).into())])
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     },
     plans,
     real_sign_in::real::browser_node,
+    sign_in::HTML,
     static_files::front_end,
     tokens::{by_token, make_token},
 };
@@ -115,7 +116,7 @@ fn links_lead_to_the_days_around(#[values(Sqlite, Postgres)] backend: Backend) {
     for bad in ["day=today", "day=2026-02-30", "view=month", "day=2026-01-01&day=2026-01-02", "place=%00"] {
         let refused = board(&club.by(BOB).get(&format!("/board?{bad}")).expect(400));
         assert!(refused.contains("href=\"/board\""), "{refused}");
-        assert!(refused.contains(&format!("<p>{} ", bad.split('=').next().unwrap())), "{refused}");
+        assert!(refused.contains(&format!("lang=\"en\">{} ", bad.split('=').next().unwrap())), "{refused}");
     }
     club.by(BOB).post("/board", json!({})).refused(405, "method-not-allowed");
 }
@@ -134,7 +135,7 @@ fn nobody_else_sees_it(#[values(Sqlite, Postgres)] backend: Backend) {
         let refused = board(&who.get(week).expect(status));
         assert!(!refused.contains("S516"), "{refused}");
         assert_eq!(
-            refused.contains("<a href=\"/sign-in?to=%2Fboard%3Fview%3Dweek\">Sign in to see the board</a>"),
+            refused.contains("href=\"/sign-in?to=%2Fboard%3Fview%3Dweek\">Sign in</a>"),
             status == 401,
             "{refused}"
         );
@@ -142,7 +143,7 @@ fn nobody_else_sees_it(#[values(Sqlite, Postgres)] backend: Backend) {
     // The front end has its own way to sign in, and pages of events.
     let folder = front_end();
     let club = Club::start_with(backend, &["--static", folder.path().to_str().unwrap()]);
-    assert!(board(&club.anonymous().get(week).expect(401)).contains("<a href=\"/\">Sign in to see the board</a>"));
+    assert!(board(&club.anonymous().get(week).expect(401)).contains("href=\"/\">Sign in</a>"));
 }
 
 /// At noon of the club's next day, so that the hours of a test are on one day.
@@ -346,7 +347,7 @@ fn a_board_has_an_end(#[values(Sqlite, Postgres)] backend: Backend) {
     let left_out = "Only 1000 of 1001 rooms fit here, those that begin first. To see the others, choose a place.";
     assert!(cut.contains(left_out), "{} bytes", cut.len());
     let week = board(&club.by(BOB).get(&format!("/board?view=week&day={day}")).expect(200));
-    assert!(week.contains("choose a place or <a href="), "{} bytes", week.len());
+    assert!(week.contains("Show one day</a>"), "{} bytes", week.len());
     let one = board(&club.by(BOB).get(&format!("/board?day={day}&place=one%20more")).expect(200));
     assert!(one.contains("one more") && !one.contains("fit here"), "{one}");
 }
@@ -435,4 +436,26 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
             assert_eq!((content.rooms.len(), content.events.len()), (1, 1));
         });
     }
+}
+
+#[rstest]
+fn the_board_and_a_screen_have_a_language(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    verified_room(&club, ALICE, "S516", (1, 5));
+    event(&club, BOB, At::Place("Discord"), (1, 2));
+    let path = format!("/board?view=week&day={}", day(&club, 1));
+    let japanese = || club.by(BOB).header("accept", HTML).header("accept-language", "ja");
+    let shown = board(&japanese().get(&path).expect(200));
+    for text in ["<html lang=\"ja\">", "月", "空き", "の時間表", "サークルの部屋", "aria-current=\"page\">ボード</a>"]
+    {
+        assert!(shown.contains(text), "{text} in {shown}");
+    }
+    let english = ["Timetable", "free", "Place", "Show<", "held by", "No event", "Mon", "until"];
+    let style = shown.split("</style>").nth(1).unwrap();
+    assert!(english.iter().all(|text| !style.contains(&format!(">{text}"))), "{shown}");
+    // The language link leads back to the same board.
+    let to = format!("to=%2Fboard%3Fview%3Dweek%26day%3D{}", day(&club, 1));
+    assert!(shown.contains(&format!("/language?set=en&amp;{to}")), "{shown}");
+    let refused = club.anonymous().header("accept", HTML).header("accept-language", "ja").get("/board?kiosk=nothing");
+    assert!(refused.expect(401).text().contains("この画面の接続は切れています"));
 }

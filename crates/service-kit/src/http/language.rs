@@ -78,6 +78,15 @@ impl Language {
         }
     }
 
+    /// A day without weekday and year: `4 Apr`, `4月4日`.
+    #[must_use]
+    pub fn short_date(self, day: NaiveDate) -> String {
+        match self {
+            Self::English => day.format("%-d %b").to_string(),
+            Self::Japanese => day.format("%-m月%-d日").to_string(),
+        }
+    }
+
     /// A day without its weekday: `4 April 2026`, `2026年4月4日`.
     #[must_use]
     pub fn date(self, day: NaiveDate) -> String {
