@@ -57,8 +57,8 @@ fn list_selection(
 
 /// List events
 ///
-/// Events that overlap the span, match the filter and contain what is searched for. Either end of the span may be missing. Ordered by timeStart and
-/// id.
+/// Events that overlap the span, match the filter and contain what is searched for. Either end of the span may be
+/// missing. Ordered by timeStart and id.
 #[utoipa::path(
     tag = "events",
     operation_id = "getEvents",

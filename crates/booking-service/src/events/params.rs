@@ -1,6 +1,5 @@
 //! The query parameters of the operations on events.
 
-use chrono::TimeDelta;
 use common::{
     input::{Flag, Text},
     problem::{Problem, Rule, Violation, Violations},
@@ -17,9 +16,6 @@ use super::{
     selection::{Criterion, Relation, Selection},
 };
 use crate::codes;
-
-/// The longest span whose events are searched.
-const MAX_SEARCHED: TimeDelta = TimeDelta::days(366);
 
 /// How to make a change.
 #[derive(Debug, Deserr, IntoParams)]
@@ -73,8 +69,7 @@ pub struct ListQuery {
     #[param(nullable = false, max_length = 4096)]
     q: Option<String>,
     /// Only events whose name, description, place, group or tags contain each of these words, at most 8. Case and width
-    /// of letters, kinds of dashes and invisible characters do not matter. Needs `dateBegin` and `dateEnd`, at most 366
-    /// days apart: the events of that span are read.
+    /// of letters, kinds of dashes and invisible characters do not matter.
     #[deserr(default)]
     #[param(value_type = Option<String>, nullable = false, max_length = 64)]
     search: Option<Text<0, 64>>,
@@ -172,15 +167,9 @@ impl ListQuery {
     /// The words of the search.
     ///
     /// # Errors
-    /// 400 for too many words, and without a span of at most 366 days.
+    /// 400 for too many words.
     pub fn words(&self) -> Result<Vec<String>, Error> {
-        let words = search::words(self.search.as_deref().unwrap_or_default())?;
-        let is_bounded = self.date_begin.zip(self.date_end).is_some_and(|(begin, end)| end - begin <= MAX_SEARCHED);
-        if words.is_empty() || is_bounded {
-            return Ok(words);
-        }
-        let message = "needs dateBegin and dateEnd, at most 366 days apart";
-        Err(Problem::parameter("search", Rule::Range, message).into())
+        search::words(self.search.as_deref().unwrap_or_default())
     }
 }
 
