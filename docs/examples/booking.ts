@@ -113,6 +113,19 @@ ok(await api.DELETE('/api/events/{eventID}', { params: { path: { eventID: confir
 ok(await api.DELETE('/api/draft-events/{draftEventID}', { params: { path: pollPath } }));
 console.log('a poll became an event');
 
+const { roomId: _, ...elsewhere } = request;
+const series = ok(
+  await api.POST('/api/event-series', {
+    body: { event: { ...elsewhere, place: 'Elsewhere', name: 'Series' }, rrule: 'FREQ=WEEKLY;COUNT=2', onConflict: 'skip' },
+  }),
+);
+assert.equal(series.events.length + series.skipped.length, 2);
+const seriesPath = { seriesID: series.seriesId };
+ok(await api.PATCH('/api/event-series/{seriesID}', { params: { path: seriesPath }, body: { name: 'All' } }));
+assert(ok(await api.GET('/api/event-series/{seriesID}', { params: { path: seriesPath } })).events.every(({ name }) => name === 'All'));
+ok(await api.DELETE('/api/event-series/{seriesID}', { params: { path: seriesPath } }));
+console.log('a series was made, changed and deleted');
+
 const day = at(0).slice(0, 10).replaceAll('-', '/');
 const table = [
   'Subject,Start date,Start time,End date,End time,Location',

@@ -44,6 +44,9 @@ common::codes! {
     /// 409: a double booking.
     ROOM_CONFLICT = 409 "room-conflict", "The room is taken",
         "`conflicts` lists the conflicting events, `freeTimes` the times when the room is free.";
+    /// 409: dates of a series that cannot be booked.
+    SERIES_CONFLICT = 409 "series-conflict", "Dates of the series cannot be booked",
+        "`dates` lists them, each with its `code` and, if the room is taken, with the conflicting events.";
     /// 409: a verified room that would overlap another.
     ROOM_OVERLAP = 409 "room-overlap", "Another verified room overlaps this one",
         "Two verified rooms on one place never overlap. `rooms` lists the overlapping rooms.";

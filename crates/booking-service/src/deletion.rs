@@ -23,7 +23,7 @@ use service_kit::{
 
 use crate::{
     objects::{EVENT, ROOM},
-    schema::{draft_events, events, groups, rooms},
+    schema::{draft_events, event_series, events, groups, rooms},
 };
 
 /// Ids in one statement, well below the limits of both databases on bound values.
@@ -138,6 +138,10 @@ pub fn purge(conn: &mut AnyConnection, now: DbTimestamp, limit: i64) -> Result<u
     let old_events: Vec<DbUuid> = old!(events).filter(not(exists(of_polls))).load(conn)?;
     removed += diesel::delete(events::table.filter(events::id.eq_any(old_events))).execute(conn)?;
     let in_room = events::table.filter(events::room_id.eq(rooms::id));
+    let of_series = events::table.filter(events::series_id.eq(event_series::id.nullable()));
+    let old_series: Vec<DbUuid> =
+        event_series::table.filter(not(exists(of_series))).select(event_series::id).limit(limit).load(conn)?;
+    removed += diesel::delete(event_series::table.filter(event_series::id.eq_any(old_series))).execute(conn)?;
     let old_rooms: Vec<DbUuid> = old!(rooms).filter(not(exists(in_room))).load(conn)?;
     removed += diesel::delete(rooms::table.filter(rooms::id.eq_any(old_rooms))).execute(conn)?;
     let of_group = events::table.filter(events::group_id.eq(groups::id));

@@ -62,6 +62,23 @@ pub fn invite(conn: &mut AnyConnection, event: DbUuid, group: DbUuid, now: DbTim
     Ok(())
 }
 
+/// Invites the active members of a group to several new events.
+pub fn invite_to_all(conn: &mut AnyConnection, new: &[DbUuid], group: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+    let (pending, now) = (Schedule::Pending.into_sql::<Text>(), now.into_sql::<DbTimestamp>());
+    for new in new.chunks(CHUNK) {
+        let active = users::table.filter(users::state.eq(ACTIVE));
+        let invited = active.inner_join(events::table.on(events::id.eq_any(new)));
+        if group == EVERYONE {
+            insert_pending!(conn, invited.select((users::id, events::id, pending, now)));
+        } else {
+            let members = invited.inner_join(group_members::table.on(group_members::user_id.eq(users::id)));
+            let members = members.filter(group_members::group_id.eq(group));
+            insert_pending!(conn, members.select((users::id, events::id, pending, now)));
+        }
+    }
+    Ok(())
+}
+
 /// Invites users to the coming events of a group that they have joined, or of all their groups, because they have
 /// become active. Their membership must be stored already; who is not active is not invited.
 pub fn join(conn: &mut AnyConnection, joined: &[DbUuid], group: Option<DbUuid>, now: DbTimestamp) -> Result<(), Error> {

@@ -10,14 +10,15 @@
 //! 3. [`tags`]: names for events
 //! 4. [`rooms`]: places during periods, free times, the rule against double booking, the CSV import
 //! 5. [`events`]: declarations of use, attendance, the `q` filter, the activity list
-//! 6. [`availability`]: when rooms and people are free
-//! 7. [`polls`]: candidate slots, answers, confirmation as an event
-//! 8. [`history`]: who changed what
-//! 9. [`ical`]: the personal calendar feed
-//! 10. [`sign_in`]: sign-in providers, identities, sessions, API tokens
-//! 11. [`board`]: rooms and events of a day or a week as a page
-//! 12. [`webhooks`]: programs and channels that are told what has changed
-//! 13. [`pages`]: the pages on which members act
+//! 6. [`series`]: events that repeat
+//! 7. [`availability`]: when rooms and people are free
+//! 8. [`polls`]: candidate slots, answers, confirmation as an event
+//! 9. [`history`]: who changed what
+//! 10. [`ical`]: the personal calendar feed
+//! 11. [`sign_in`]: sign-in providers, identities, sessions, API tokens
+//! 12. [`board`]: rooms and events of a day or a week as a page
+//! 13. [`webhooks`]: programs and channels that are told what has changed
+//! 14. [`pages`]: the pages on which members act
 //!
 //! [`server`] assembles them, [`commands`] is the command line, [`demo`] fills an empty database with an example club,
 //! [`import`] copies the data of the system that the service replaces.
@@ -49,6 +50,7 @@ pub mod ical;
 pub mod pages;
 pub mod polls;
 pub mod rooms;
+pub mod series;
 pub mod sign_in;
 pub mod tags;
 pub mod users;

@@ -3,7 +3,11 @@
 use service_kit::history::Kind;
 
 /// An event. Its room and group have histories of their own, and answers have none.
-pub static EVENT: Kind = Kind { name: "event", hidden: &["eventId", "attendees", "deletedAt"] };
+pub static EVENT: Kind =
+    Kind { name: "event", hidden: &["eventId", "attendees", "deletedAt", "seriesId", "occurrence"] };
+
+/// A series of events, with the fields of its last event.
+pub static SERIES: Kind = Kind { name: "series", hidden: &["seriesId"] };
 
 /// A room, but not one that was made for an event: that changes with the event, and nobody else changes it.
 pub static ROOM: Kind = Kind { name: "room", hidden: &["roomId", "freeTimes", "sharedTimes"] };

@@ -11,7 +11,7 @@ use service_kit::{
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
     idempotency_keys creations history leases imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins
-    tags places rooms room_admins events event_admins event_tags attendees
+    tags places rooms room_admins event_series skipped_occurrences events event_admins event_tags attendees
     withdrawn_invitations draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers
     draft_event_choices webhooks deliveries
 };
@@ -96,7 +96,24 @@ diesel::table! {
         ends_at -> DbTimestamp, is_long -> Bool, place -> Text, place_key -> Text, room_id -> DbUuid, owns_room -> Bool,
         group_id -> DbUuid, open -> Bool, sequence -> Integer, created_by -> Nullable<DbUuid>,
         created_at -> DbTimestamp, updated_at -> DbTimestamp, deleted_at -> Nullable<DbTimestamp>,
+        series_id -> Nullable<DbUuid>, occurrence -> Nullable<Integer>, changed_by_itself -> Bool,
         text_key -> Text,
+    }
+}
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    event_series (id) {
+        id -> DbUuid, rrule -> Text, time_zone -> Text, exdates -> Text, starts_at -> DbTimestamp,
+        ends_at -> DbTimestamp, next_occurrence -> Integer, created_by -> Nullable<DbUuid>, created_at -> DbTimestamp,
+        updated_at -> DbTimestamp,
+    }
+}
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    skipped_occurrences (series_id, occurrence) {
+        series_id -> DbUuid, occurrence -> Integer, starts_at -> DbTimestamp, ends_at -> DbTimestamp, code -> Text,
     }
 }
 diesel::table! {
@@ -207,6 +224,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     places,
     rooms,
     room_admins,
+    event_series,
+    skipped_occurrences,
     events,
     event_admins,
     event_tags,

@@ -31,7 +31,7 @@ use crate::{
     deletion, demo, events, groups, history, ical,
     last_use::LastUse,
     limits::Limits,
-    pages, polls, rooms,
+    pages, polls, rooms, series,
     sign_in::{self, provider::Provider},
     tags, users, version, webhooks,
 };
@@ -73,6 +73,7 @@ fn routes(config: &mut ServiceConfig<'_>) {
     config.service(
         scope("/api")
             .service(scope("/events").configure(events::routes).configure(history::routes_of_events))
+            .service(scope("/event-series").configure(series::routes))
             .service(scope("/draft-events").configure(polls::routes).configure(history::routes_of_polls))
             .service(scope("/availability").configure(availability::routes))
             .service(
@@ -143,6 +144,9 @@ struct ProblemMembers {
     /// Of `room-conflict`: when the room is free.
     #[schema(nullable = false)]
     free_times: Option<Vec<rooms::Interval>>,
+    /// Of `series-conflict`: the dates that cannot be booked.
+    #[schema(nullable = false)]
+    dates: Option<Vec<series::SkippedDate>>,
     /// Of `room-overlap`: the overlapping rooms.
     #[schema(nullable = false)]
     rooms: Option<Vec<Uuid>>,

@@ -5,6 +5,7 @@
 
 mod plan;
 mod polls;
+mod series;
 
 use std::collections::{HashMap, HashSet};
 
@@ -73,16 +74,19 @@ pub async fn fill(db: &Database, club: &Club, now: Timestamp) -> Result<(), Erro
         let Some(mut builder) = Builder::new(conn, groups_created_at(&plan, now), rng, zone)? else { return Ok(None) };
         let rooms = builder.create_rooms(conn, &plan.rooms)?;
         builder.create_events(conn, &plan.events, &rooms)?;
+        let series = builder.create_series(conn, now)?;
         let polls = builder.create_polls(conn, now)?;
         if is_demo_directory {
             // Last, because a concurrent sync of another replica waits for this row lock.
             let user = users::table.filter(users::name.eq(PRIVILEGED_USER));
             diesel::update(user).set(users::privileged.eq(true)).execute(conn)?;
         }
-        Ok(Some((plan.rooms.len(), plan.events.len(), polls)))
+        Ok(Some((plan.rooms.len(), plan.events.len(), series, polls)))
     });
     match counts.await? {
-        Some((rooms, events, polls)) => log::info!("demo: created {rooms} rooms, {events} events and {polls} polls"),
+        Some((rooms, events, series, polls)) => {
+            log::info!("demo: created {rooms} rooms, {events} events, {series} series and {polls} polls");
+        }
         None => log::info!(
             "demo: the database is not filled: it is in use, another replica fills it, or there is no active user"
         ),

@@ -132,7 +132,7 @@ impl Builder {
     }
 
     /// The instant of an hour on a day.
-    fn at(&self, today: NaiveDate, day: i64, hour: u32) -> Result<Timestamp, Error> {
+    pub(super) fn at(&self, today: NaiveDate, day: i64, hour: u32) -> Result<Timestamp, Error> {
         let date = today.checked_add_signed(TimeDelta::days(day)).zip(NaiveTime::from_hms_opt(hour, 0, 0));
         let at = date.and_then(|(date, time)| instant_or_next(date, time, self.zone));
         at.ok_or_else(|| Problem::internal("a day of the demo is out of range").into())

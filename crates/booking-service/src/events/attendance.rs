@@ -42,6 +42,40 @@ pub fn answer(
     record_answers(conn, &[(event.id, me.id, schedule)], now)
 }
 
+/// Sets the caller's answer to an event and to the later events of its series that the caller may answer.
+///
+/// # Errors
+/// As [`answer`].
+pub fn answer_later(
+    conn: &mut AnyConnection,
+    event: DbUuid,
+    me: &Caller,
+    schedule: Schedule,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    let event = find(conn, event)?;
+    check_may_answer(conn, &event, me, schedule, now)?;
+    let mut answers = vec![(event.id, me.id, schedule)];
+    if let Some(series) = event.series_id {
+        let later = events::table
+            .filter(events::series_id.eq(series))
+            .filter(events::starts_at.ge(event.starts_at))
+            .filter(events::id.ne(event.id))
+            .filter(events::deleted_at.is_null());
+        let later: Vec<Row> = later.select(Row::as_select()).load(conn)?;
+        for event in later {
+            match check_may_answer(conn, &event, me, schedule, now) {
+                Ok(()) => answers.push((event.id, me.id, schedule)),
+                Err(Error::Problem(problem)) if problem.status() == 403 => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // In one order, so that two answers of one user cannot deadlock.
+        answers.sort_unstable_by_key(|(event, ..)| *event);
+    }
+    record_answers(conn, &answers, now)
+}
+
 /// Checks that the caller may answer so.
 ///
 /// # Errors
@@ -96,24 +130,23 @@ pub fn record_answers(
     Ok(())
 }
 
-/// Adds tags to an event, and creates tags that do not exist. A tag that the event already has stays as it is. Returns
-/// the number of tags that were added.
+/// Adds tags to events, and creates tags that do not exist. A tag that an event already has stays as it is. Returns the
+/// number of tags that were added.
 pub fn add_tags(
     conn: &mut AnyConnection,
-    event: DbUuid,
+    events: &[DbUuid],
     tags: &[(String, bool)],
     by: &Author,
     now: DbTimestamp,
 ) -> Result<usize, Error> {
     let names: Vec<_> = tags.iter().map(|(name, _)| name.as_str()).collect();
     let tag_ids = crate::tags::get_or_create(conn, &names, by, now)?;
-    let rows: Vec<_> = tag_ids
-        .iter()
-        .zip(tags)
-        .map(|((tag, _), (_, locked))| {
-            (event_tags::event_id.eq(event), event_tags::tag_id.eq(*tag), event_tags::locked.eq(*locked))
-        })
-        .collect();
+    let row = |event: DbUuid, tag: DbUuid, locked: bool| {
+        (event_tags::event_id.eq(event), event_tags::tag_id.eq(tag), event_tags::locked.eq(locked))
+    };
+    let tags: Vec<_> = tag_ids.iter().zip(tags).map(|((tag, _), (_, locked))| (*tag, *locked)).collect();
+    let rows: Vec<_> =
+        events.iter().flat_map(|event| tags.iter().map(move |(tag, locked)| row(*event, *tag, *locked))).collect();
     let mut added = 0;
     for rows in rows.chunks(1000) {
         added += with_connection!(conn, c => diesel::insert_into(event_tags::table)
@@ -133,7 +166,7 @@ pub fn replace_tags(
     now: DbTimestamp,
 ) -> Result<(), Error> {
     diesel::delete(event_tags::table.filter(event_tags::event_id.eq(event))).execute(conn)?;
-    add_tags(conn, event, tags, by, now).map(|_| ())
+    add_tags(conn, &[event], tags, by, now).map(|_| ())
 }
 
 /// Adds one tag to an event. A tag that the event already has stays as it is.
@@ -151,7 +184,7 @@ pub fn add_tag(
     if tag.1 {
         check_admin_or_privileged(conn, event, me)?;
     }
-    if add_tags(conn, event, std::slice::from_ref(tag), &me.author, now)? > 0 {
+    if add_tags(conn, &[event], std::slice::from_ref(tag), &me.author, now)? > 0 {
         mark_changed(conn, event, now)?;
     }
     Ok(())
@@ -199,8 +232,10 @@ fn lock(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
     id.map(|_| ()).ok_or_else(not_found)
 }
 
-/// Sets the time of an event's last change.
+/// Sets the time of an event's last change. An event of a series is then changed by itself.
 fn mark_changed(conn: &mut AnyConnection, event: DbUuid, now: DbTimestamp) -> Result<(), Error> {
-    diesel::update(events::table.find(event)).set(events::updated_at.eq(now)).execute(conn)?;
+    diesel::update(events::table.find(event))
+        .set((events::updated_at.eq(now), events::changed_by_itself.eq(events::series_id.is_not_null())))
+        .execute(conn)?;
     Ok(())
 }

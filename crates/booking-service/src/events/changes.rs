@@ -1,13 +1,9 @@
-//! Creates, changes and deletes events. Each operation locks the places of the event before it checks for conflicts
+//! Changes and deletes events. Each operation locks the places of the event before it checks for conflicts
 //! (see [`rooms::booking`](crate::rooms::booking)).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono_tz::Tz;
-use common::{
-    input::IdSet,
-    problem::{Problem, Rule, Violations},
-};
 use diesel::{
     dsl::{exists, select},
     prelude::*,
@@ -18,137 +14,26 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    history::Author,
-    with_connection,
 };
 
+pub use super::creation::{Draft, Venue, create};
 use super::{
     attendance,
+    creation::{
+        Location, admins_of, check_references, insert_admins, refuse_conflicts_at_place, refuse_conflicts_in_room,
+        unknown_room,
+    },
     queries::{Row, check_admin_or_privileged, find, load_tags},
     search::text_key,
 };
 use crate::{
     auth::Caller,
-    codes, deletion, groups, invitations,
+    deletion, groups, invitations,
     period_filter::is_long,
-    rooms::{
-        booking::{self, Booking, RoomPeriod},
-        changes::{self as room_changes, NewRoom},
-        place::place_key,
-        queries::{self as room_queries},
-    },
+    rooms::{booking, changes as room_changes, place::place_key, queries as room_queries},
     schema::{event_admins, events},
-    tags, users,
+    tags,
 };
-
-/// Where an event takes place.
-#[derive(Debug, Clone, Hash)]
-pub enum Venue {
-    /// At a place, in a room that is made for the event.
-    Place(String),
-    /// In an existing room.
-    Room(DbUuid),
-}
-
-/// An event as in the body of a request.
-#[derive(Debug, Clone)]
-pub struct Draft {
-    pub name: String,
-    pub description: String,
-    pub shared: bool,
-    pub starts_at: DbTimestamp,
-    pub ends_at: DbTimestamp,
-    pub venue: Venue,
-    pub group: DbUuid,
-    pub open: bool,
-    pub admins: IdSet<1>,
-    /// The name of each, and whether it is locked.
-    pub tags: Vec<(String, bool)>,
-}
-
-impl Draft {
-    /// An event of which only the required fields are known.
-    #[must_use]
-    pub fn new(
-        name: String,
-        (starts_at, ends_at): (DbTimestamp, DbTimestamp),
-        venue: Venue,
-        group: DbUuid,
-        admins: IdSet<1>,
-    ) -> Self {
-        let (description, shared, open, tags) = (String::new(), false, false, Vec::new());
-        Self { name, description, shared, starts_at, ends_at, venue, group, open, admins, tags }
-    }
-
-    fn has_time_of(&self, event: &Row) -> bool {
-        (self.starts_at, self.ends_at) == (event.starts_at, event.ends_at)
-    }
-
-    fn admins(&self) -> Vec<DbUuid> {
-        self.admins.iter().map(|(_, id)| DbUuid(id)).collect()
-    }
-
-    fn own_room(&self, place: &str) -> NewRoom {
-        let room = NewRoom::new(place.to_owned(), self.starts_at, self.ends_at, self.admins());
-        NewRoom { made_for_event: true, ..room }
-    }
-
-    fn booking<'a>(&self, room: RoomPeriod<'a>, except: Option<DbUuid>) -> Booking<'a> {
-        Booking { room, starts_at: self.starts_at, ends_at: self.ends_at, shared: self.shared, except }
-    }
-}
-
-/// The room that an event is in after a change.
-struct Location {
-    room: DbUuid,
-    place: String,
-    owns_room: bool,
-}
-
-/// Creates an event, and invites the members of its group.
-///
-/// # Errors
-/// 400 for an unknown group, room or administrator, or a time outside the room's period; 409 `room-conflict`.
-pub fn create(
-    conn: &mut AnyConnection,
-    draft: &Draft,
-    by: &Author,
-    zone: Tz,
-    now: DbTimestamp,
-) -> Result<DbUuid, Error> {
-    check_references(conn, draft, None)?;
-    let location = match &draft.venue {
-        Venue::Place(place) => {
-            let (room, key) = (DbUuid::new(), place_key(place));
-            booking::lock_places(conn, vec![key.clone()])?;
-            refuse_conflicts_at_place(conn, draft, &key, room, None, zone)?;
-            room_changes::insert_with_ids(conn, &[(room, draft.own_room(place))], by.actor, now)?;
-            Location { room, place: place.clone(), owns_room: true }
-        }
-        Venue::Room(id) => {
-            let room = room_queries::find_locked(conn, *id)?.ok_or_else(unknown_room)?;
-            refuse_conflicts_in_room(conn, draft, &room, None, zone)?;
-            Location { room: room.id, place: room.place, owns_room: false }
-        }
-    };
-    let id = DbUuid::new();
-    diesel::insert_into(events::table)
-        .values((
-            (events::id.eq(id), events::name.eq(&draft.name), events::description.eq(&draft.description)),
-            events::text_key.eq(text_key(&draft.name, &draft.description)),
-            (events::shared.eq(draft.shared), events::starts_at.eq(draft.starts_at), events::ends_at.eq(draft.ends_at)),
-            events::is_long.eq(is_long(draft.starts_at, draft.ends_at)),
-            (events::place_key.eq(place_key(&location.place)), events::place.eq(location.place)),
-            (events::room_id.eq(location.room), events::owns_room.eq(location.owns_room)),
-            (events::group_id.eq(draft.group), events::open.eq(draft.open), events::sequence.eq(0)),
-            (events::created_by.eq(by.actor), events::created_at.eq(now), events::updated_at.eq(now)),
-        ))
-        .execute(conn)?;
-    insert_admins(conn, id, &draft.admins())?;
-    attendance::add_tags(conn, id, &draft.tags, by, now)?;
-    invitations::invite(conn, id, draft.group, now)?;
-    Ok(id)
-}
 
 /// Replaces an event except its creator, its creation time and the answers to it. An event that has these values already
 /// does not change.
@@ -192,25 +77,43 @@ pub fn update(
         Some(room) => move_to_existing_room(conn, &event, &room, draft, zone)?,
         None => move_to_own_room(conn, &event, &place, draft, zone, now)?,
     };
-    let moved = !draft.has_time_of(&event) || location.place != event.place || location.room != event.room_id;
+    let change = Change { event: &event, draft, location, is_by_itself: true };
+    store(conn, &change, now)?;
+    replace_admins(conn, id, draft)?;
+    attendance::replace_tags(conn, id, &draft.tags, &me.author, now)
+}
+
+/// A change of an event that can be stored: its places are locked, and nothing conflicts.
+#[derive(Debug)]
+pub struct Change<'a> {
+    pub event: &'a Row,
+    pub draft: &'a Draft,
+    pub location: Location,
+    /// Whether an event of a series is changed alone.
+    pub is_by_itself: bool,
+}
+
+/// Stores a change of an event, but for its administrators and tags. A room that is made for it must exist.
+pub fn store(conn: &mut AnyConnection, change: &Change<'_>, now: DbTimestamp) -> Result<(), Error> {
+    let Change { event, draft, location, is_by_itself } = change;
+    let id = event.id;
+    let moved = !draft.has_time_of(event) || location.place != event.place || location.room != event.room_id;
     diesel::update(events::table.find(id))
         .set((
             (events::name.eq(&draft.name), events::description.eq(&draft.description)),
             events::text_key.eq(text_key(&draft.name, &draft.description)),
             (events::shared.eq(draft.shared), events::starts_at.eq(draft.starts_at), events::ends_at.eq(draft.ends_at)),
             events::is_long.eq(is_long(draft.starts_at, draft.ends_at)),
-            (events::place_key.eq(key), events::place.eq(location.place)),
+            (events::place_key.eq(place_key(&location.place)), events::place.eq(&location.place)),
             (events::room_id.eq(location.room), events::owns_room.eq(location.owns_room)),
             (events::group_id.eq(draft.group), events::open.eq(draft.open), events::updated_at.eq(now)),
             events::sequence.eq(event.sequence + i32::from(moved)),
+            events::changed_by_itself.eq(event.changed_by_itself || (*is_by_itself && event.series_id.is_some())),
         ))
         .execute(conn)?;
     if location.room != event.room_id {
         deletion::delete_unused_rooms(conn, &[event.room_id], now)?;
     }
-    diesel::delete(event_admins::table.filter(event_admins::event_id.eq(id))).execute(conn)?;
-    insert_admins(conn, id, &draft.admins())?;
-    attendance::replace_tags(conn, id, &draft.tags, &me.author, now)?;
     if draft.group != event.group_id {
         attendance::delete_pending(conn, id)?;
     }
@@ -220,6 +123,12 @@ pub fn update(
         invitations::invite(conn, id, draft.group, now)?;
     }
     Ok(())
+}
+
+/// Replaces the administrators of an event.
+pub fn replace_admins(conn: &mut AnyConnection, id: DbUuid, draft: &Draft) -> Result<(), Error> {
+    diesel::delete(event_admins::table.filter(event_admins::event_id.eq(id))).execute(conn)?;
+    insert_admins(conn, &[id], &draft.admins())
 }
 
 /// Whether an event has all the values of a request already.
@@ -240,11 +149,6 @@ fn is_unchanged(conn: &mut AnyConnection, event: &Row, draft: &Draft) -> Result<
     let present = load_tags(conn, &[event.id])?.remove(&event.id).unwrap_or_default();
     let present: BTreeMap<_, _> = present.iter().map(|tag| (tags::key(&tag.name), tag.locked)).collect();
     Ok(tags == present && BTreeSet::from_iter(draft.admins()) == BTreeSet::from_iter(admins_of(conn, event.id)?))
-}
-
-fn admins_of(conn: &mut AnyConnection, event: DbUuid) -> Result<Vec<DbUuid>, Error> {
-    let admins = event_admins::table.filter(event_admins::event_id.eq(event));
-    Ok(admins.select(event_admins::user_id).load(conn)?)
 }
 
 /// Marks an event as deleted, and also its room if that was made for an event and no event uses it any more.
@@ -301,17 +205,52 @@ fn move_to_own_room(
     zone: Tz,
     now: DbTimestamp,
 ) -> Result<Location, Error> {
-    let exists = room_queries::find(conn, event.room_id)?.is_some();
-    let moves_room = event.owns_room && exists && !is_room_used_by_others(conn, event)?;
-    let keeps_room = event.owns_room && place == event.place && draft.has_time_of(event);
-    let room = if moves_room || keeps_room { event.room_id } else { DbUuid::new() };
-    refuse_conflicts_at_place(conn, draft, &place_key(place), room, Some(event.id), zone)?;
-    if moves_room {
-        room_changes::move_to(conn, room, &draft.own_room(place), now)?;
-    } else if !keeps_room {
-        room_changes::insert_with_ids(conn, &[(room, draft.own_room(place))], event.created_by, now)?;
+    let own = OwnRoom::choose(conn, event, place, draft)?;
+    refuse_conflicts_at_place(conn, draft, &place_key(place), own.room, Some(event.id), zone)?;
+    own.make(conn, event, place, draft, now)
+}
+
+/// The room of its own that an event has after a change.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnRoom {
+    /// Its id.
+    pub room: DbUuid,
+    moves: bool,
+    is_new: bool,
+}
+
+impl OwnRoom {
+    /// A new room.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { room: DbUuid::new(), moves: false, is_new: true }
     }
-    Ok(Location { room, place: place.to_owned(), owns_room: true })
+
+    /// The room that an event would have at a place: the present one, or a new one.
+    pub fn choose(conn: &mut AnyConnection, event: &Row, place: &str, draft: &Draft) -> Result<Self, Error> {
+        let exists = room_queries::find(conn, event.room_id)?.is_some();
+        let moves = event.owns_room && exists && !is_room_used_by_others(conn, event)?;
+        let keeps = event.owns_room && place == event.place && draft.has_time_of(event);
+        let is_new = !moves && !keeps;
+        Ok(Self { room: if is_new { DbUuid::new() } else { event.room_id }, moves, is_new })
+    }
+
+    /// Moves it, or inserts it. The places must be locked.
+    pub fn make(
+        self,
+        conn: &mut AnyConnection,
+        event: &Row,
+        place: &str,
+        draft: &Draft,
+        now: DbTimestamp,
+    ) -> Result<Location, Error> {
+        if self.moves {
+            room_changes::move_to(conn, self.room, &draft.own_room(place), now)?;
+        } else if self.is_new {
+            room_changes::insert_with_ids(conn, &[(self.room, draft.own_room(place))], event.created_by, now)?;
+        }
+        Ok(Location { room: self.room, place: place.to_owned(), owns_room: true })
+    }
 }
 
 fn is_room_used_by_others(conn: &mut AnyConnection, event: &Row) -> Result<bool, Error> {
@@ -320,66 +259,4 @@ fn is_room_used_by_others(conn: &mut AnyConnection, event: &Row) -> Result<bool,
         .filter(events::id.ne(event.id))
         .filter(events::deleted_at.is_null());
     Ok(select(exists(others)).get_result(conn)?)
-}
-
-/// Refuses conflicts of an event in a room with the same span.
-fn refuse_conflicts_at_place(
-    conn: &mut AnyConnection,
-    draft: &Draft,
-    place_key: &str,
-    room: DbUuid,
-    except: Option<DbUuid>,
-    zone: Tz,
-) -> Result<(), Error> {
-    let room = RoomPeriod { room, place_key, starts_at: draft.starts_at, ends_at: draft.ends_at };
-    booking::refuse_conflicts(conn, &draft.booking(room, except), zone)
-}
-
-/// Refuses conflicts of an event in an existing room, and an event outside the room's period.
-fn refuse_conflicts_in_room(
-    conn: &mut AnyConnection,
-    draft: &Draft,
-    room: &room_queries::Row,
-    except: Option<DbUuid>,
-    zone: Tz,
-) -> Result<(), Error> {
-    if draft.starts_at < room.starts_at || room.ends_at < draft.ends_at {
-        let (from, to) = (room.starts_at.in_zone(zone), room.ends_at.in_zone(zone));
-        let detail = format!("The club holds the room from {from} to {to}.");
-        return Err(Problem::new(codes::OUTSIDE_ROOM_PERIOD).detail(detail).into());
-    }
-    booking::refuse_conflicts(conn, &draft.booking(room.period(), except), zone)
-}
-
-/// Checks that everything a request refers to exists, with one violation for each thing that does not. The group and
-/// the room that the event already has may be deleted.
-fn check_references(conn: &mut AnyConnection, draft: &Draft, event: Option<&Row>) -> Result<(), Error> {
-    let mut violations = Violations::default();
-    let present = event.map_or_else(|| Ok(Vec::new()), |event| admins_of(conn, event.id))?;
-    users::queries::note_unfit_admins(conn, &draft.admins, &present, &mut violations)?;
-    if event.is_none_or(|event| event.group_id != draft.group)
-        && !groups::queries::lock_against_deletion(conn, draft.group)?
-    {
-        violations.push("/groupId", Rule::UnknownGroup, "names no group");
-    }
-    if let Venue::Room(room) = draft.venue
-        && event.is_none_or(|event| event.room_id != room)
-        && room_queries::find(conn, room)?.is_none()
-    {
-        violations.push("/roomId", Rule::UnknownRoom, "names no room");
-    }
-    Ok(violations.into_result()?)
-}
-
-fn unknown_room() -> Error {
-    Problem::invalid("/roomId", Rule::UnknownRoom, "names no room").into()
-}
-
-fn insert_admins(conn: &mut AnyConnection, event: DbUuid, admins: &[DbUuid]) -> Result<(), Error> {
-    let rows: Vec<_> =
-        admins.iter().map(|user| (event_admins::event_id.eq(event), event_admins::user_id.eq(*user))).collect();
-    for rows in rows.chunks(1000) {
-        with_connection!(conn, c => diesel::insert_into(event_admins::table).values(rows).execute(c)?);
-    }
-    Ok(())
 }

@@ -5,7 +5,7 @@
 //! expr := term (("||" | "&&") term)*        same precedence, from the left
 //! term := cmp | "(" expr ")"
 //! cmp  := attr ("==" | "!=") UUID
-//! attr := "event" | "user" | "group" | "tag"
+//! attr := "event" | "user" | "group" | "tag" | "series"
 //! ```
 //!
 //! White space may stand between any two tokens.
@@ -57,6 +57,8 @@ pub enum Attribute {
     Group,
     /// A tag on the event.
     Tag,
+    /// The series that the event belongs to.
+    Series,
 }
 
 /// An error in the text of a filter.
@@ -145,9 +147,10 @@ impl Parser<'_> {
                 "user" => Some(Attribute::User),
                 "group" => Some(Attribute::Group),
                 "tag" => Some(Attribute::Tag),
+                "series" => Some(Attribute::Series),
                 _ => None,
             },
-            "expected \"event\", \"user\", \"group\", \"tag\" or \"(\"",
+            "expected \"event\", \"user\", \"group\", \"tag\", \"series\" or \"(\"",
         )?;
         self.comparisons += 1;
         if self.comparisons > MAX_COMPARISONS {
@@ -350,7 +353,13 @@ mod tests {
     }
 
     fn attribute() -> impl Strategy<Value = Attribute> {
-        prop::sample::select(vec![Attribute::Event, Attribute::User, Attribute::Group, Attribute::Tag])
+        prop::sample::select(vec![
+            Attribute::Event,
+            Attribute::User,
+            Attribute::Group,
+            Attribute::Tag,
+            Attribute::Series,
+        ])
     }
 
     fn comparison() -> impl Strategy<Value = Filter> {

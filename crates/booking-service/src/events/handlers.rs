@@ -21,7 +21,7 @@ use service_kit::{
 use super::{
     attendance, changes,
     filter::Filter,
-    params::{ActivityQuery, ChangeQuery, ListQuery, SpanQuery, UserQuery},
+    params::{ActivityQuery, AnswerQuery, ChangeQuery, ListQuery, SpanQuery, UserQuery},
     queries::{self, Order},
     requests::{RequestEvent, RequestEventTag, RequestSchedule},
     search,
@@ -186,7 +186,7 @@ pub async fn delete(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>
 #[utoipa::path(
     tag = "events",
     operation_id = "updateSchedule",
-    params(("eventID" = uuid::Uuid, Path)),
+    params(("eventID" = uuid::Uuid, Path), AnswerQuery),
     request_body = RequestSchedule,
     responses((status = 204, description = "Answered"))
 )]
@@ -196,11 +196,13 @@ pub async fn answer(
     Zone(zone): Zone,
     Now(now): Now,
     id: Path<Id>,
+    query: Query<AnswerQuery>,
     body: Body<RequestSchedule>,
 ) -> Result<Reply, Failure> {
-    let (id, schedule) = (DbUuid::from(*id), body.0.schedule);
+    let (id, schedule, later) = (DbUuid::from(*id), body.0.schedule, query.0.series.0);
     who.update(target(id, zone), move |conn, me| {
-        attendance::answer(conn, id, me, schedule, DbTimestamp(now)).map(|()| Reply::no_content())
+        let answer = if later { attendance::answer_later } else { attendance::answer };
+        answer(conn, id, me, schedule, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await
 }

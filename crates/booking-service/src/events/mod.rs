@@ -6,6 +6,7 @@
 
 pub(crate) mod attendance;
 pub(crate) mod changes;
+pub(crate) mod creation;
 pub mod filter;
 mod handlers;
 mod params;
@@ -14,6 +15,7 @@ mod requests;
 pub(crate) mod restoration;
 pub mod search;
 pub mod selection;
+pub(crate) mod several;
 mod target;
 mod undo;
 pub(crate) mod venue;
@@ -24,7 +26,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 pub use self::{
     params::{ChangeQuery, parse_filter},
     requests::{RequestEvent, RequestEventTag, RequestEventTags, RequestSchedule},
-    target::{parent, recorded, show_created, target},
+    target::{lock_name, parent, record_changes, record_created, record_new, recorded, show_created, target},
     undo::revert_to,
     wire::{ResponseEvent, ResponseEventDetail, ResponseEventTag},
 };

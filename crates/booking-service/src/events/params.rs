@@ -28,6 +28,17 @@ pub struct ChangeQuery {
     pub dry_run: Flag,
 }
 
+/// Which events to answer.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct AnswerQuery {
+    /// Also the later events of its series that the caller may answer.
+    #[deserr(default)]
+    #[param(value_type = Option<bool>, nullable = false)]
+    pub series: Flag,
+}
+
 /// A span of time.
 #[derive(Debug, Deserr, IntoParams)]
 #[deserr(error = Violations, rename_all = camelCase)]
@@ -63,7 +74,7 @@ pub struct ListQuery {
     #[param(nullable = false)]
     date_end: Option<Timestamp>,
     /// Comparisons such as `user==UUID` and `tag!=UUID`, joined by `&&` and `||`, which have equal precedence and
-    /// associate to the left; and parentheses. The attributes are `event`, `user`, `group` and `tag`. At most 4096
+    /// associate to the left; and parentheses. The attributes are `event`, `user`, `group`, `tag` and `series`. At most 4096
     /// characters, 32 levels and 32 comparisons.
     #[deserr(default)]
     #[param(nullable = false, max_length = 4096)]

@@ -35,6 +35,7 @@ use crate::{
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = events)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
+#[expect(clippy::struct_excessive_bools, reason = "columns")]
 pub struct Row {
     pub id: DbUuid,
     pub name: String,
@@ -54,6 +55,9 @@ pub struct Row {
     pub created_at: DbTimestamp,
     pub updated_at: DbTimestamp,
     pub deleted_at: Option<DbTimestamp>,
+    pub series_id: Option<DbUuid>,
+    pub occurrence: Option<i32>,
+    pub changed_by_itself: bool,
 }
 
 /// A tag on an event.

@@ -106,6 +106,7 @@ fn check_fields(fields: Fields, at: ValuePointerRef<'_>) -> Result<Fields, Viola
 }
 
 /// A new or changed event: at a `place` or in the room `roomId`, exactly one of them.
+#[derive(Debug, Clone)]
 pub struct RequestEvent(Fields);
 
 impl RequestEvent {

@@ -81,6 +81,8 @@ pub enum Criterion {
     Matching(Filter),
     /// The events created, changed or deleted after this time.
     ChangedAfter(DbTimestamp),
+    /// The events of a series.
+    OfSeries(DbUuid),
     /// The events with these ids, at most a thousand.
     These(Vec<DbUuid>),
 }
@@ -189,6 +191,7 @@ impl Selection {
                 None => events::table.filter(condition(filter, self.is_short())).filter(uncached()).into_boxed(),
             },
             Criterion::ChangedAfter(since) => events::table.filter(events::updated_at.gt(*since)).into_boxed(),
+            Criterion::OfSeries(series) => events::table.filter(events::series_id.eq(*series)).into_boxed(),
             Criterion::These(ids) => events::table.filter(events::id.eq_any(ids.clone())).into_boxed(),
         };
         let query = match self.deleted {
@@ -245,6 +248,7 @@ impl Selection {
             Attribute::Group => self.of_group(ids, id),
             Attribute::User => ids.and(of_attendee!(id)),
             Attribute::Tag => ids.and(of_tag!(id)),
+            Attribute::Series => ids.and(events::table.select(events::id).filter(events::series_id.eq(id))),
         }
     }
 
@@ -317,7 +321,7 @@ impl Bound {
     fn width(&self) -> (Option<u8>, usize) {
         let width = |(attribute, _): &(Attribute, DbUuid)| match attribute {
             Attribute::Event => 0,
-            Attribute::User => 1,
+            Attribute::User | Attribute::Series => 1,
             Attribute::Tag => 2,
             // The everyone group may have most events.
             Attribute::Group => 3,
@@ -363,6 +367,8 @@ fn subquery_condition(attribute: Attribute, id: DbUuid) -> Condition {
         Attribute::Group => Box::new(events::group_id.eq(id)),
         Attribute::User => Box::new(events::id.eq_any(of_attendee!(id))),
         Attribute::Tag => Box::new(events::id.eq_any(of_tag!(id))),
+        // Never NULL, so that `!=` is the complement.
+        Attribute::Series => Box::new(events::series_id.is_not_null().and(events::series_id.assume_not_null().eq(id))),
     }
 }
 
@@ -377,6 +383,6 @@ fn correlated_condition(attribute: Attribute, id: DbUuid) -> Condition {
             let tags = event_tags::table.filter(event_tags::event_id.eq(events::id).and(event_tags::tag_id.eq(id)));
             Box::new(exists(tags))
         }
-        Attribute::Event | Attribute::Group => subquery_condition(attribute, id),
+        Attribute::Event | Attribute::Group | Attribute::Series => subquery_condition(attribute, id),
     }
 }

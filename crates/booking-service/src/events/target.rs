@@ -3,15 +3,16 @@
 use chrono_tz::Tz;
 use serde_json::Value;
 use service_kit::{
-    database::{AnyConnection, types::DbUuid},
+    database::{AnyConnection, PageBounds, types::DbUuid},
     error::Error,
     guard::Target,
-    history::{self, Action, Author},
+    history::{self, Action, Author, Entry},
     http::Reply,
 };
 
 use super::{
-    queries::{self, Event},
+    queries::{self, Event, Order},
+    selection::{Criterion, Selection},
     wire::{ResponseEvent, ResponseEventDetail},
 };
 use crate::{auth::Caller, objects::EVENT};
@@ -20,7 +21,9 @@ pub(super) fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Rep
     Reply::json(&ResponseEventDetail::new(queries::get(conn, id)?, zone))
 }
 
-fn lock_name(id: DbUuid) -> String {
+/// The name by which changes of an event exclude each other.
+#[must_use]
+pub fn lock_name(id: DbUuid) -> String {
     format!("event {id}")
 }
 
@@ -56,4 +59,36 @@ pub fn show_created(conn: &mut AnyConnection, id: DbUuid, by: &Author, zone: Tz)
     let event = queries::get(conn, id)?;
     history::created(conn, by, &EVENT, [(id, fields_of(event.without_attendees(), zone)?)])?;
     Ok(ResponseEventDetail::new(event, zone))
+}
+
+/// Records new events in the history.
+pub fn record_created(conn: &mut AnyConnection, events: &[Event], by: &Author, zone: Tz) -> Result<(), Error> {
+    let fields = events.iter().map(|event| Ok((event.row.id, fields_of(event.clone(), zone)?)));
+    history::created(conn, by, &EVENT, fields.collect::<Result<Vec<_>, Error>>()?)
+}
+
+/// Records new events with these ids in the history.
+pub fn record_new(conn: &mut AnyConnection, ids: &[DbUuid], by: &Author, zone: Tz) -> Result<(), Error> {
+    let selection = Selection::new(Criterion::These(ids.to_vec()));
+    let events = queries::load_page(conn, &selection, Order::Start, &PageBounds::all())?;
+    record_created(conn, &events, by, zone)
+}
+
+/// Records in the history that events have changed together. `after` may have other events besides these.
+pub fn record_changes(
+    conn: &mut AnyConnection,
+    before: &[Event],
+    after: &[Event],
+    by: &Author,
+    zone: Tz,
+) -> Result<(), Error> {
+    let mut entries = Vec::new();
+    for old in before {
+        let Some(new) = after.iter().find(|new| new.row.id == old.row.id) else { continue };
+        let changes = history::difference(&EVENT, &fields_of(old.clone(), zone)?, &fields_of(new.clone(), zone)?);
+        if !changes.is_empty() {
+            entries.push(Entry { kind: &EVENT, object: old.row.id, action: Action::Changed, changes });
+        }
+    }
+    history::record(conn, by, &entries)
 }

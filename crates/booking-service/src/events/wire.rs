@@ -36,7 +36,8 @@ impl From<EventTag> for ResponseEventTag {
     "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"],
     "tags": [{"tagId": "0198c0de-0000-7000-8000-000000000030", "name": "rust", "locked": false}],
     "attendees": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
-    "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
+    "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00",
+    "seriesId": "0198c0de-0000-7000-8000-000000000060", "occurrence": 3
 }))]
 pub struct ResponseEvent {
     event_id: DbUuid,
@@ -63,6 +64,14 @@ pub struct ResponseEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     deleted_at: Option<Zoned>,
+    /// The series that the event belongs to, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    series_id: Option<DbUuid>,
+    /// The number of its date in the series.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1)]
+    occurrence: Option<i32>,
 }
 
 impl ResponseEvent {
@@ -86,6 +95,8 @@ impl ResponseEvent {
             created_at: event.row.created_at.in_zone(zone),
             updated_at: event.row.updated_at.in_zone(zone),
             deleted_at: event.row.deleted_at.map(|at| at.in_zone(zone)),
+            series_id: event.row.series_id,
+            occurrence: event.row.occurrence,
         }
     }
 }
@@ -123,7 +134,8 @@ pub struct ResponseAttendee {
     "tags": [{"tagId": "0198c0de-0000-7000-8000-000000000030", "name": "rust", "locked": false}],
     "attendees": [{"userId": "f4626cad-abe0-5cf0-9f8a-af69cd254c29", "schedule": "attendance"}],
     "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
-    "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00"
+    "createdAt": "2026-03-01T12:00:00+09:00", "updatedAt": "2026-03-01T12:00:00+09:00",
+    "seriesId": "0198c0de-0000-7000-8000-000000000060", "occurrence": 3
 }))]
 pub struct ResponseEventDetail {
     event_id: DbUuid,
@@ -147,6 +159,14 @@ pub struct ResponseEventDetail {
     created_by: DbUuid,
     created_at: Zoned,
     updated_at: Zoned,
+    /// The series that the event belongs to, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    series_id: Option<DbUuid>,
+    /// The number of its date in the series.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1)]
+    occurrence: Option<i32>,
 }
 
 impl ResponseEventDetail {
@@ -171,6 +191,8 @@ impl ResponseEventDetail {
             created_by: event.row.created_by.unwrap_or_else(DbUuid::nil),
             created_at: event.row.created_at.in_zone(zone),
             updated_at: event.row.updated_at.in_zone(zone),
+            series_id: event.row.series_id,
+            occurrence: event.row.occurrence,
         }
     }
 }

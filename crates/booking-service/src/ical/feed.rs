@@ -39,6 +39,8 @@ pub struct FeedEvent {
     pub cancelled: bool,
     /// Whether the owner of the feed has declined it: `TRANSP`.
     pub declined: bool,
+    /// `RELATED-TO`: the series that it belongs to, if it does.
+    pub series: Option<Uuid>,
     /// One `CATEGORIES` each, in this order.
     pub tags: Vec<String>,
     /// `ORGANIZER`, if known.
@@ -149,6 +151,9 @@ fn vevent(web_origin: &str, event: &FeedEvent) -> Event {
         vevent.append_property(calendar_address("ORGANIZER", organizer));
     }
     vevent.url(&address);
+    if let Some(series) = event.series {
+        vevent.append_property(("RELATED-TO", series.to_string().as_str()));
+    }
     if event.declined {
         vevent.append_property(("TRANSP", "TRANSPARENT"));
     }

@@ -221,6 +221,7 @@ fn feed_event(
         sequence: u32::try_from(row.sequence).unwrap_or_default(),
         cancelled: row.deleted_at.is_some(),
         declined: answers.iter().any(|(user, schedule, _)| *user == owner && *schedule == Schedule::Absent),
+        series: row.series_id.map(|series| series.0),
         tags: tags.into_iter().map(|tag| tag.name).collect(),
         organizer: row.created_by.map(person),
         attendees: answers.into_iter().map(attendee).collect(),

@@ -201,6 +201,18 @@ pub fn load_listed(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<Vec<Room>
     load(conn, &Selection::these(ids.to_vec()), None)
 }
 
+/// The columns of these rooms, deleted or not.
+pub fn find_all(conn: &mut AnyConnection, mut ids: Vec<DbUuid>) -> Result<HashMap<DbUuid, Row>, Error> {
+    ids.sort_unstable();
+    ids.dedup();
+    let mut found = HashMap::new();
+    for ids in ids.chunks(1000) {
+        let rows: Vec<Row> = rooms::table.filter(rooms::id.eq_any(ids)).select(Row::as_select()).load(conn)?;
+        found.extend(rows.into_iter().map(|row| (row.id, row)));
+    }
+    Ok(found)
+}
+
 /// The columns of a room even if it is deleted, as its past events show it.
 ///
 /// # Errors

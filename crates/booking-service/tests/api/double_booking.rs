@@ -259,8 +259,8 @@ fn start_services(club: &mut Club) -> usize {
 }
 
 /// Runs eight rounds of fifty concurrent attempts to book one span. Of every five attempts, one moves an event from
-/// another place and one confirms a poll. `target` returns the venue of the n-th attempt, given the rooms of its round,
-/// and whether it is shared. In each round, one attempt succeeds.
+/// another place, one confirms a poll and one makes a series. `target` returns the venue of the n-th attempt, given the
+/// rooms of its round, and whether it is shared. In each round, one attempt succeeds.
 fn one_winner_each_round(
     mut club: Club,
     rooms: impl Fn(&Club, (i64, i64)) -> Vec<String>,
@@ -279,7 +279,9 @@ fn one_winner_each_round(
             let (poll, slots) = &polls[n / 5];
             let confirmation = merge([body.clone(), json!({ "slotId": slots[0] })]);
             let client = club.by(BOB).at(service);
+            let series = json!({"event": body, "rrule": "FREQ=WEEKLY;COUNT=1"});
             retry_while_busy(|| match n % 5 {
+                1 => client.post("/api/event-series", series.clone()).status,
                 4 => client.put(&format!("/api/events/{}", movers[n / 5]), body.clone()).status,
                 2 => client.post(&format!("{poll}/confirm"), confirmation.clone()).status,
                 _ => client.post("/api/events", body.clone()).status,

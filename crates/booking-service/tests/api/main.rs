@@ -66,6 +66,8 @@ mod rooms;
 mod schema;
 mod secret_options;
 mod secrets;
+mod series;
+mod series_changes;
 mod sessions;
 mod sign_in;
 mod slow_bodies;

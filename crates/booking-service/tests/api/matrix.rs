@@ -135,6 +135,16 @@ impl World {
         assert!(answer.status < 300, "{}", answer.text());
     }
 
+    fn series_body(&self) -> Value {
+        let event = merge([self.event_body(), json!({"tags": []})]);
+        json!({"event": event, "rrule": "FREQ=WEEKLY;COUNT=2"})
+    }
+
+    fn series(&self) -> Fixture {
+        let made = self.club.by(CAROL).post("/api/event-series", self.series_body()).expect(201).json();
+        Fixture::object("seriesID", &text(&made["seriesId"]))
+    }
+
     fn tagged(&self, locked: bool) -> Fixture {
         self.event(json!({"tags": [{"name": "rust", "locked": locked}]})).and("tagName", &"rust")
     }
@@ -267,6 +277,7 @@ fn callers(club: &Club, service: usize) -> Vec<Caller<'_>> {
 const BUILDERS: &[(&str, Builder<World>)] = &[
     ("{roomID}", |world, _| world.room()),
     ("{eventID}", |world, _| world.event(json!({}))),
+    ("{seriesID}", |world, _| world.series()),
     ("{groupID}", |world, _| world.group(false)),
     ("{draftEventID}", |world, _| world.poll(false).0),
     ("{webhookID}", |world, _| world.webhook()),
@@ -282,6 +293,9 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("DELETE /api/rooms/{roomID}/verified", |world, _| world.verified_room()),
     ("POST /api/events", |world, _| Fixture::body(world.event_body())),
     ("PUT /api/events/{eventID}", |world, _| world.event(json!({})).with(world.event_body())),
+    ("POST /api/event-series", |world, _| Fixture::body(world.series_body())),
+    ("PATCH /api/event-series/{seriesID}", |world, _| world.series().with(json!({"name": "changed"}))),
+    ("POST /api/event-series/{seriesID}/occurrences", |world, _| world.series()),
     ("PUT /api/events/{eventID}/attendees/me, open", |world, _| world.event(json!({"open": true}))),
     ("PUT /api/events/{eventID}/attendees/me, not open", |world, _| world.event(json!({"open": false}))),
     ("POST /api/events/{eventID}/tags, tag not locked", |world, _| world.event(json!({}))),

@@ -123,6 +123,12 @@ ResponseSchedulingResults: draftEventId uuid, results SlotResult[], respondents 
 RequestConfirmationInstant: slotId uuid, place string(1-32), groupId uuid, sharedRoom? boolean, open? boolean
 RequestConfirmationStock: slotId uuid, roomId uuid, groupId uuid, sharedRoom? boolean, open? boolean
 RequestConfirmation: RequestConfirmationInstant / RequestConfirmationStock
+ResponseEventSeries: seriesId uuid, rrule string, timeZone string, events ResponseEvent[], skipped SkippedDate[], \
+createdBy uuid, createdAt date-time, updatedAt date-time
+RequestEventSeriesUpdate: from? date-time, name? string(1-32), description? string(0-10000), place? string(1-32), \
+sharedRoom? boolean, open? boolean, groupId? uuid, admins? uuid[](1), tags? RequestEventTag[], startTime? string, \
+endTime? string, until? date
+RequestOccurrence: timeStart date-time, timeEnd date-time
 ResponseFreeTime: place string, roomId uuid, timeStart date-time, timeEnd date-time, freeUsers? integer, \
 busyUsers? integer
 ";
@@ -152,5 +158,10 @@ fn optional_fields_accept_null() {
 
 #[test]
 fn every_type_has_the_fields_of_the_contract() {
-    CONTRACT.every_type_has_its_fields(&[]);
+    CONTRACT.every_type_has_its_fields(&[
+        ("ResponseEvent", "seriesId?"),
+        ("ResponseEvent", "occurrence?"),
+        ("ResponseEventDetail", "seriesId?"),
+        ("ResponseEventDetail", "occurrence?"),
+    ]);
 }

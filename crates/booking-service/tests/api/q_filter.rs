@@ -34,6 +34,7 @@ fn matches(filter: &Filter, event: &Value) -> bool {
             let found = match attribute {
                 Attribute::Event => is(&event["eventId"]),
                 Attribute::Group => is(&event["group"]["groupId"]),
+                Attribute::Series => is(&event["seriesId"]),
                 Attribute::Tag => event["tags"].as_array().unwrap().iter().any(|tag| is(&tag["tagId"])),
                 Attribute::User => {
                     let attendees = event["attendees"].as_array().unwrap();
@@ -47,7 +48,7 @@ fn matches(filter: &Filter, event: &Value) -> bool {
 
 /// Random expressions with these ids.
 fn expression(ids: Vec<Uuid>) -> impl Strategy<Value = String> {
-    let attribute = prop::sample::select(vec!["event", "user", "group", "tag"]);
+    let attribute = prop::sample::select(vec!["event", "user", "group", "tag", "series"]);
     let operator = prop::sample::select(vec!["==", "!=", " == ", "\n!= "]);
     let comparison = (attribute, operator, prop::sample::select(ids), any::<bool>()).prop_map(|(a, o, id, upper)| {
         let id = if upper { id.to_string().to_uppercase() } else { id.to_string() };

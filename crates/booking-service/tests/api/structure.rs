@@ -13,6 +13,7 @@ const LAYOUT: Layout = Layout {
         "tags",
         "rooms",
         "events",
+        "series",
         "availability",
         "polls",
         "history",
@@ -42,6 +43,9 @@ const LAYOUT: Layout = Layout {
     queries: &[
         "queries.rs",
         "changes.rs",
+        "creation.rs",
+        "several.rs",
+        "revision.rs",
         "booking.rs",
         "attendance.rs",
         "selection.rs",
@@ -59,6 +63,7 @@ const LAYOUT: Layout = Layout {
         ("tags", &["tags"]),
         ("rooms", &["places", "rooms", "room_admins"]),
         ("events", &["events", "event_admins", "event_tags", "attendees"]),
+        ("series", &["event_series", "skipped_occurrences"]),
         (
             "polls",
             &[
@@ -78,7 +83,7 @@ const LAYOUT: Layout = Layout {
     foreign_writes: &[
         ForeignWrites {
             file: "deletion.rs",
-            tables: &["draft_events", "events", "groups", "rooms"],
+            tables: &["draft_events", "event_series", "events", "groups", "rooms"],
             reason: "events are deleted by themselves, with their room and with their group, and rooms with their events",
         },
         ForeignWrites {

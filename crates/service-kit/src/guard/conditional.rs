@@ -144,6 +144,13 @@ impl Conditions {
     }
 }
 
+/// Locks resources exclusively until the end of the transaction, for an operation that changes several: those with these
+/// lock names ([`Target::new`]).
+pub fn lock_targets(conn: &mut AnyConnection, mut names: Vec<String>) -> Result<(), Error> {
+    names.sort_unstable();
+    names.iter().try_for_each(|name| lock(conn, &[name, ""], true))
+}
+
 /// Locks a resource until the end of the transaction: exclusively for a change that is conditional or recorded, else
 /// shared. SQLite has one writer anyway.
 fn lock(conn: &mut AnyConnection, name: &[&str], exclusive: bool) -> Result<(), Error> {

@@ -21,6 +21,7 @@ use futures_util::stream;
 
 pub use self::{
     authenticator::{Access, Authenticator, Caller, Identified},
+    conditional::lock_targets,
     target::Target,
 };
 use self::{

@@ -31,6 +31,7 @@ fn event() -> FeedEvent {
         sequence: 2,
         cancelled: false,
         declined: false,
+        series: None,
         tags: vec!["進捗".to_owned(), "a,b;c".to_owned()],
         organizer: Some(person(1, "Ann \"Admin\" O'Neil")),
         attendees: vec![

@@ -1,0 +1,99 @@
+//! Locks series, and deletes them.
+
+use std::collections::BTreeSet;
+
+use chrono::NaiveDate;
+use chrono_tz::Tz;
+use diesel::prelude::*;
+use service_kit::{
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::Error,
+};
+
+use super::{
+    queries::{Row, check_may_change, find},
+    target::lock_events,
+};
+use crate::{
+    auth::Caller,
+    deletion,
+    events::{queries::Event, several},
+    groups,
+    rooms::{booking::lock_places, place::place_key},
+    schema::{event_series, skipped_occurrences},
+};
+
+/// The day of an instant.
+#[must_use]
+pub fn day(at: DbTimestamp, zone: Tz) -> NaiveDate {
+    at.utc().with_timezone(&zone).date_naive()
+}
+
+/// What a change of a series locks besides what its events have.
+#[derive(Debug, Default)]
+pub struct Also<'a> {
+    /// A place.
+    pub place: Option<&'a str>,
+    /// A group.
+    pub group: Option<DbUuid>,
+}
+
+/// Locks the events of a series, their groups and their places, and reads them again. The caller may change them.
+///
+/// # Errors
+/// 404; 403; [`Error::Stale`] if an event has changed its group or place meanwhile.
+pub fn lock(conn: &mut AnyConnection, id: DbUuid, also: &Also<'_>, me: &Caller) -> Result<(Row, Vec<Event>), Error> {
+    let row = find(conn, id)?;
+    lock_events(conn, id)?;
+    let before = several::of_series(conn, id)?;
+    check_may_change(conn, &before, me)?;
+    for group in before.iter().map(|event| event.row.group_id).chain(also.group).collect::<BTreeSet<_>>() {
+        groups::queries::lock_against_deletion(conn, group)?;
+    }
+    let places = before.iter().map(|event| event.row.place_key.clone()).chain(also.place.map(place_key));
+    let places: BTreeSet<_> = places.collect();
+    lock_places(conn, places.into_iter().collect())?;
+    let events = several::of_series(conn, id)?;
+    check_may_change(conn, &events, me)?;
+    let locked = |event: &Event| {
+        let row = &event.row;
+        (row.id, row.room_id, row.place_key.clone(), row.owns_room, row.group_id)
+    };
+    if !events.iter().map(locked).eq(before.iter().map(locked)) {
+        return Err(Error::Stale);
+    }
+    Ok((row, events))
+}
+
+/// Sets the time of the last change of a series.
+pub fn touch(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+    diesel::update(event_series::table.find(id)).set(event_series::updated_at.eq(now)).execute(conn)?;
+    Ok(())
+}
+
+/// Forgets the skipped dates that begin at a time or later.
+pub fn forget_skipped(conn: &mut AnyConnection, id: DbUuid, from: DbTimestamp) -> Result<usize, Error> {
+    let skipped = skipped_occurrences::table.filter(skipped_occurrences::series_id.eq(id));
+    Ok(diesel::delete(skipped.filter(skipped_occurrences::starts_at.ge(from))).execute(conn)?)
+}
+
+/// Deletes the events of a series that begin at a time or later.
+///
+/// # Errors
+/// 404; 403 for anybody but the administrators of its first event and privileged users.
+pub fn delete(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    from: DbTimestamp,
+    me: &Caller,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    let (_, events) = lock(conn, id, &Also::default(), me)?;
+    let ids: Vec<_> = events.iter().filter(|event| event.row.starts_at >= from).map(|event| event.row.id).collect();
+    deletion::delete_events(conn, &ids, &me.author, now)?;
+    let forgotten = forget_skipped(conn, id, from)?;
+    if ids.is_empty() && forgotten == 0 { Ok(()) } else { touch(conn, id, now) }
+}

@@ -1,0 +1,131 @@
+//! Series in the database.
+
+use chrono_tz::Tz;
+use common::problem::Problem;
+use diesel::{OptionalExtension, prelude::*};
+use service_kit::{
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::Error,
+    text_enum,
+};
+
+use super::rule::{FirstTimes, Rule};
+use crate::{
+    auth::Caller,
+    events::{
+        queries::{Event, check_admin_or_privileged},
+        several,
+    },
+    schema::{event_series, skipped_occurrences},
+};
+
+/// The columns of a series.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = event_series)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Row {
+    pub id: DbUuid,
+    pub rrule: String,
+    pub time_zone: String,
+    pub exdates: String,
+    pub starts_at: DbTimestamp,
+    pub ends_at: DbTimestamp,
+    pub next_occurrence: i32,
+    pub created_by: Option<DbUuid>,
+    pub created_at: DbTimestamp,
+    pub updated_at: DbTimestamp,
+}
+
+impl Row {
+    /// The zone of its wall clock.
+    ///
+    /// # Errors
+    /// 500 for a zone that the service does not know.
+    pub fn zone(&self) -> Result<Tz, Error> {
+        self.time_zone.parse().map_err(|_| Problem::internal("the time zone of a series is not known").into())
+    }
+
+    /// Its rule, and the times of its first occurrence.
+    ///
+    /// # Errors
+    /// 500 for a rule that cannot be read.
+    pub fn rule(&self) -> Result<(Rule, FirstTimes), Error> {
+        let first = FirstTimes::of(*self.starts_at, *self.ends_at, self.zone()?);
+        let rule = self.rrule.parse::<Rule>().ok().zip(first);
+        rule.ok_or_else(|| Problem::internal("the rule of a series cannot be read").into())
+    }
+}
+
+text_enum! {
+    /// Why a date was skipped.
+    pub enum SkipCode {
+        /// The room is taken.
+        RoomConflict = "room-conflict",
+        /// It is not inside the period of the room.
+        OutsideRoomPeriod = "outside-room-window",
+        /// The clocks skip its start or end.
+        NonexistentTime = "nonexistent-time",
+    }
+}
+
+/// A date that could not be booked.
+#[derive(Debug, Clone, Queryable, Selectable)]
+#[diesel(table_name = skipped_occurrences)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct Skipped {
+    pub occurrence: i32,
+    pub starts_at: DbTimestamp,
+    pub ends_at: DbTimestamp,
+    pub code: SkipCode,
+}
+
+/// A series with its events and skipped dates.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// Its columns.
+    pub row: Row,
+    /// Those that are not deleted, by start.
+    pub events: Vec<Event>,
+    /// By start.
+    pub skipped: Vec<Skipped>,
+}
+
+/// The columns of a series.
+///
+/// # Errors
+/// 404.
+pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
+    let row = event_series::table.find(id).select(Row::as_select()).first(conn).optional()?;
+    row.ok_or_else(|| Problem::not_found("series").into())
+}
+
+/// One series.
+///
+/// # Errors
+/// 404.
+pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Series, Error> {
+    let row = find(conn, id)?;
+    Ok(Series { row, events: several::of_series(conn, id)?, skipped: skipped(conn, id)? })
+}
+
+/// The skipped dates of a series, by start.
+pub fn skipped(conn: &mut AnyConnection, id: DbUuid) -> Result<Vec<Skipped>, Error> {
+    let skipped = skipped_occurrences::table.filter(skipped_occurrences::series_id.eq(id));
+    let skipped = skipped.order((skipped_occurrences::starts_at, skipped_occurrences::occurrence));
+    Ok(skipped.select(Skipped::as_select()).load(conn)?)
+}
+
+/// Checks that the caller may change a series with these events.
+///
+/// # Errors
+/// 403 for anybody but the administrators of the first event and privileged users.
+pub fn check_may_change(conn: &mut AnyConnection, events: &[Event], me: &Caller) -> Result<(), Error> {
+    match events.first() {
+        Some(first) => check_admin_or_privileged(conn, first.row.id, me),
+        None if me.privileged => Ok(()),
+        None => Err(Problem::forbidden("a privileged user").into()),
+    }
+}
