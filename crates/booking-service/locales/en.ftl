@@ -340,3 +340,31 @@ board-today = Today's board
 board-unavailable = The board cannot be shown at present
 board-disconnected = This screen is not connected any more
 board-disconnected-about = Whoever looks after the screen can connect it again.
+
+date-of-series = Date { $number } of { $total } of a series
+answer-later = This and all later dates:
+repeat = Repeats
+repeat-how = How often
+repeat-once = Once
+repeat-daily = By days
+repeat-weekly = By weeks
+repeat-monthly = By months, on the same day
+repeat-monthly-weekday = By months, on the same day of the week
+repeat-every = Every … days, weeks or months
+repeat-times = Number of dates
+repeat-repeatUntil = Or until
+repeat-days = By weeks, on these days as well
+weekdays = Mon Tue Wed Thu Fri Sat Sun
+show-dates = Show the dates
+series-dates = { $n ->
+    [one] 1 date
+   *[other] { $n } dates
+}
+series-dates-hint = Dates without a tick are left out.
+series-room-conflict = The room is taken.
+series-outside-room-window = The club does not hold the room then.
+series-nonexistent-time = The clocks skip this time.
+scope-of-change = Change
+scope-one = Only this date
+scope-later = This and all later dates
+scope-hint = Dates that were changed alone stay as they are.

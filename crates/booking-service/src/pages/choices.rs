@@ -91,18 +91,25 @@ pub fn taken_by(conn: &mut AnyConnection, visit: &Visit, problem: Option<&Proble
         .filter_map(|event| event["eventId"].as_str()?.parse::<Id>().ok())
         .map(DbUuid::from)
         .collect();
-    if ids.is_empty() {
+    let taken = events_by_id(conn, ids)?;
+    if taken.is_empty() {
         return Ok(html! {});
     }
-    let selection = Selection::new(Criterion::These(ids));
-    let bounds = PageBounds { after: None, rows: 20 };
-    let taken = load_rows(conn, &selection, events::queries::Order::Start, &bounds)?;
     Ok(html! {
         p { (visit.text("taken-by")) }
         ul { @for event in &taken {
             li { a href={ "/events/" (event.id) } { (event.name) } ", " (visit.span(event.starts_at, event.ends_at)) }
         } }
     })
+}
+
+/// Some of the events with these ids.
+pub fn events_by_id(conn: &mut AnyConnection, ids: Vec<DbUuid>) -> Result<Vec<events::queries::Row>, Error> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let selection = Selection::new(Criterion::These(ids.into_iter().take(1000).collect()));
+    load_rows(conn, &selection, events::queries::Order::Start, &PageBounds { after: None, rows: 100 })
 }
 
 /// A list in the refusal of a conflict.

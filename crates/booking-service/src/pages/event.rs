@@ -18,6 +18,7 @@ use service_kit::{
 use super::{
     history::{self, Subject},
     people::People,
+    queries,
     start::answer_form,
     visit::{Visit, or_form_again},
 };
@@ -57,16 +58,24 @@ fn page(
     let mine = event.answers.iter().find(|(user, _)| *user == me.id).map(|(_, schedule)| *schedule);
     let row = &event.row;
     let may_answer = attendance::check_may_answer(conn, row, me, Schedule::Absent, visit.now).is_ok();
+    let place_in_series = queries::place_in_series(conn, row)?;
     let here = format!("/events/{id}");
     let tag_form = FormPage { page: visit.page(), values: typed, problem, aliases: &[] };
     let body = html! {
         p {
             b { (visit.span(row.starts_at, row.ends_at)) } br;
+            @if let Some((number, total)) = place_in_series {
+                (visit.format("date-of-series", &[("number", number.into()), ("total", total.into())])) br;
+            }
             (row.place) @if !event.room.row.verified { " " small { (visit.text("not-confirmed")) } }
         }
         @if may_answer {
             h2 { (visit.text("my-answer")) }
-            (answer_form(id, mine, &here, visit))
+            (answer_form(id, mine, &here, visit, false))
+            @if row.series_id.is_some() {
+                p { (visit.text("answer-later")) }
+                (answer_form(id, mine, &here, visit, true))
+            }
         }
         @if !row.description.is_empty() { p.text { (row.description) } }
         (facts(&event, &people, visit))
@@ -161,8 +170,9 @@ pub async fn answer(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
     let id = DbUuid::from(*id);
     let RequestSchedule { schedule } = request(json!({ "schedule": form.get("schedule") }))?;
     let to = Some(form.get("to")).filter(|to| is_local(to)).map_or_else(|| format!("/events/{id}"), str::to_owned);
+    let answer = if form.has("series", "true") { attendance::answer_later } else { attendance::answer };
     who.update(events::target(id, visit.zone), move |conn, me| {
-        attendance::answer(conn, id, me, schedule, visit.now)?;
+        answer(conn, id, me, schedule, visit.now)?;
         Ok(see_other(to.clone()))
     })
     .await

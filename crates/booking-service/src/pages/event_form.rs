@@ -22,6 +22,7 @@ use service_kit::{
 use super::{
     choices::{conflict, free_rooms, group_choices},
     people::{self, People},
+    repetition,
     visit::{EXACT_END, EXACT_START, Visit, or_form_again, span_of},
 };
 use crate::{
@@ -69,7 +70,7 @@ pub async fn new(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply,
             Err(_) => defaults(conn, me, &visit)?,
         };
         overwrite(&mut values, &typed);
-        show(conn, me, &visit, None, &values, None)
+        show(conn, me, &visit, None, &values, None, &html! {})
     })
     .await
 }
@@ -79,7 +80,7 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
     let (form, again) = (at_chosen_time(form), (who.clone(), visit.clone()));
     let values = form.clone();
     if form.has(SHOW_ROOMS, "true") {
-        return who.read(move |conn, me| show(conn, me, &visit, None, &values, None)).await;
+        return who.read(move |conn, me| show(conn, me, &visit, None, &values, None, &html! {})).await;
     }
     let result = who.creates(1).queued_by(&venue(&form)).create(move |conn, me| {
         let draft = draft(conn, &form, visit.zone)?;
@@ -88,7 +89,8 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
         Ok(see_other(format!("/events/{id}")))
     });
     let (result, (who, visit)) = (result.await, again);
-    or_form_again(result, who, move |conn, me, problem| show(conn, me, &visit, None, &values, Some(problem))).await
+    or_form_again(result, who, move |conn, me, problem| show(conn, me, &visit, None, &values, Some(problem), &html! {}))
+        .await
 }
 
 /// The form to change an event.
@@ -99,7 +101,7 @@ pub async fn edit(req: HttpRequest, visit: Visit, who: SignedIn, id: Path<Id>) -
         check_admin_or_privileged(conn, id, me)?;
         let mut values = values_of(conn, &visit, &event)?;
         overwrite(&mut values, &typed);
-        show(conn, me, &visit, Some(&event), &values, None)
+        show(conn, me, &visit, Some(&event), &values, None, &html! {})
     })
     .await
 }
@@ -111,7 +113,7 @@ pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
     if form.has(SHOW_ROOMS, "true") {
         let show = move |conn: &mut AnyConnection, me: &Caller| {
             let event = get(conn, id)?;
-            show(conn, me, &visit, Some(&event), &values, None)
+            show(conn, me, &visit, Some(&event), &values, None, &html! {})
         };
         return who.read(show).await;
     }
@@ -124,13 +126,18 @@ pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
     let (result, (who, visit)) = (result.await, again);
     or_form_again(result, who, move |conn, me, problem| {
         let event = get(conn, id)?;
-        show(conn, me, &visit, Some(&event), &values, Some(problem))
+        show(conn, me, &visit, Some(&event), &values, Some(problem), &html! {})
     })
     .await
 }
 
+/// Whether the button was pressed that only shows rooms.
+pub(super) fn shows_rooms(form: &Form) -> bool {
+    form.has(SHOW_ROOMS, "true")
+}
+
 /// The form with the free time whose button was pressed, if it was one.
-fn at_chosen_time(mut form: Form) -> Form {
+pub(super) fn at_chosen_time(mut form: Form) -> Form {
     let chosen: Vec<String> = form.get("at").split(' ').map(str::to_owned).collect();
     if let [date, from, until] = chosen.as_slice() {
         form.set("date", date);
@@ -142,7 +149,7 @@ fn at_chosen_time(mut form: Form) -> Form {
 }
 
 /// Where the event of a form takes place, for the order of bookings.
-fn venue(form: &Form) -> Venue {
+pub(super) fn venue(form: &Form) -> Venue {
     match form.get("room").parse::<Id>() {
         Ok(room) => Venue::Room(room.into()),
         Err(_) => Venue::Place(form.get("place").to_owned()),
@@ -150,7 +157,7 @@ fn venue(form: &Form) -> Venue {
 }
 
 /// The request of a form. Names are looked up in the transaction of the change.
-fn draft(conn: &mut AnyConnection, form: &Form, zone: chrono_tz::Tz) -> Result<Draft, Error> {
+pub(super) fn draft(conn: &mut AnyConnection, form: &Form, zone: chrono_tz::Tz) -> Result<Draft, Error> {
     let mut violations = Violations::default();
     let admins = people::ids_of(conn, form.get("admins"), "/admins", &mut violations)?;
     violations.into_result()?;
@@ -190,8 +197,10 @@ fn defaults(conn: &mut AnyConnection, me: &Caller, visit: &Visit) -> Result<Form
 
 fn empty(conn: &mut AnyConnection, admins: &[DbUuid]) -> Result<Form, Error> {
     let admins = People::load(conn, admins.iter().copied())?.sign_in_names(admins);
-    let fields = ["name", "description", "room", "place", "groupId", "tags", "endDate"];
+    let fields =
+        ["name", "description", "room", "place", "groupId", "tags", "endDate", "repeat", "times", "repeatUntil"];
     let mut form = Form::new(fields.into_iter().map(|name| (name, "")));
+    form.push("every", "1");
     form.push("admins", admins);
     Ok(form)
 }
@@ -243,13 +252,15 @@ fn overwrite(values: &mut Form, typed: &Form) {
     }
 }
 
-fn show(
+/// The form. `dates` is what it says about the dates of a series.
+pub(super) fn show(
     conn: &mut AnyConnection,
     me: &Caller,
     visit: &Visit,
     event: Option<&EventDetail>,
     values: &Form,
     problem: Option<&Problem>,
+    dates: &Markup,
 ) -> Result<Reply, Error> {
     let form = FormPage { page: visit.page(), values, problem, aliases: ALIASES };
     let action = event.map_or_else(|| "/events/new".to_owned(), |event| format!("/events/{}/edit", event.row.id));
@@ -270,6 +281,11 @@ fn show(
                 @for value in values.all(name) { (hidden(name, value)) }
             }
             (conflict(conn, values, visit, problem)?)
+            @match event {
+                Some(event) => (repetition::scope(&form, event, visit)),
+                None => (repetition::fields(&form, visit)),
+            }
+            (dates)
             h2 { (text("where")) }
             p.faint { (summary(values, visit)) }
             (form.select("room", &text("room"), None, &rooms))

@@ -17,8 +17,10 @@ mod poll;
 mod poll_form;
 mod polls;
 pub mod queries;
+mod repetition;
 mod room;
 mod rooms;
+mod series_form;
 mod start;
 mod visit;
 mod webhooks;
@@ -136,12 +138,12 @@ pub fn routes(config: &mut ServiceConfig) {
     config
         .service(resource("/").get(start::show))
         .service(resource("/events").get(events::list))
-        .service(resource("/events/new").get(event_form::new).post(event_form::create))
+        .service(resource("/events/new").get(event_form::new).post(series_form::create))
         .service(resource("/events/{eventID}").get(event::show))
         .service(resource("/events/{eventID}/calendar.ics").get(event::calendar))
         .service(resource("/events/{eventID}/answer").post(event::answer))
         .service(resource("/events/{eventID}/tags").post(event::add_tag))
-        .service(resource("/events/{eventID}/edit").get(event_form::edit).post(event_form::update))
+        .service(resource("/events/{eventID}/edit").get(event_form::edit).post(series_form::update))
         .service(resource("/events/{eventID}/delete").get(event::ask_to_delete).post(event::delete))
         .service(resource("/polls").get(polls::list))
         .service(resource("/polls/new").get(poll_form::new).post(poll_form::create))

@@ -204,3 +204,14 @@ pub fn rooms_called(
     }
     Ok(found)
 }
+
+/// The number of an event among those of its series by start, and their number.
+pub fn place_in_series(
+    conn: &mut AnyConnection,
+    event: &crate::events::queries::Row,
+) -> Result<Option<(i64, i64)>, Error> {
+    let Some(series) = event.series_id else { return Ok(None) };
+    let all = || events::table.filter(events::series_id.eq(series)).filter(events::deleted_at.is_null());
+    let before: i64 = all().filter(events::starts_at.lt(event.starts_at)).count().get_result(conn)?;
+    Ok(Some((before + 1, all().count().get_result(conn)?)))
+}

@@ -91,19 +91,21 @@ fn event_with_answer(event: &Event, answer: Option<Schedule>, visit: &Visit) -> 
         li {
             a href={ "/events/" (row.id) } { b { (row.name) } }
             small { (visit.span(row.starts_at, row.ends_at)) ", " (row.place) }
-            (answer_form(row.id, answer, "/", visit))
+            (answer_form(row.id, answer, "/", visit, false))
         }
     }
 }
 
-/// The answers to an event as buttons, of which the present one is pressed.
-pub fn answer_form(event: DbUuid, answer: Option<Schedule>, to: &str, visit: &Visit) -> Markup {
+/// The answers to an event as buttons, of which the present one is pressed; or those to it and the later ones of its
+/// series.
+pub fn answer_form(event: DbUuid, answer: Option<Schedule>, to: &str, visit: &Visit, of_series: bool) -> Markup {
+    let label = visit.text(if of_series { "answer-later" } else { "my-answer" });
     let answers = [(Schedule::Attendance, "attendance"), (Schedule::Pending, "pending"), (Schedule::Absent, "absent")];
     html! {
-        div.actions role="group" aria-label=(visit.text("my-answer")) {
+        div.actions role="group" aria-label=(label) {
             @for (schedule, value) in answers {
-                (button(&format!("/events/{event}/answer"), &[("schedule", value), ("to", to)],
-                    &visit.text(&format!("answer-{value}")), Some(answer == Some(schedule))))
+                (button(&format!("/events/{event}/answer"), &[("schedule", value), ("to", to), ("series", if of_series { "true" } else { "" })],
+                    &visit.text(&format!("answer-{value}")), (!of_series).then_some(answer == Some(schedule))))
             }
         }
     }

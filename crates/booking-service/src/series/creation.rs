@@ -18,7 +18,7 @@ use service_kit::{
 };
 
 use super::{
-    queries::SkipCode,
+    refused::Refused,
     rule::{FirstTimes, Rule, Times, expand},
     wire::{SkippedDate, series_conflict},
 };
@@ -26,13 +26,9 @@ use crate::{
     events::{
         creation::{Draft, Venue, check_references, unknown_room},
         queries::Row as EventRow,
-        several::{self, Choice, Obstacle, Wish},
+        several::{self, Choice, Wish},
     },
-    rooms::{
-        booking::{EventUse, lock_places},
-        place::place_key,
-        queries as room_queries,
-    },
+    rooms::{booking::lock_places, place::place_key, queries as room_queries},
     schema::{event_series, skipped_occurrences},
 };
 
@@ -60,40 +56,6 @@ pub struct Date {
 
 /// A date that can be booked.
 pub type Bookable = (i32, (DbTimestamp, DbTimestamp), Choice);
-
-/// A date that cannot be booked.
-#[derive(Debug)]
-pub struct Refused {
-    /// Its number.
-    pub number: i32,
-    /// The first instant.
-    pub starts_at: DbTimestamp,
-    /// The first instant after it.
-    pub ends_at: DbTimestamp,
-    /// Why it cannot be booked.
-    pub code: SkipCode,
-    /// The events that exclude it.
-    pub conflicts: Vec<EventUse>,
-}
-
-impl Refused {
-    /// A time that does not exist.
-    #[must_use]
-    pub fn nonexistent(number: i32, times: &Times) -> Self {
-        let (starts_at, ends_at) = (DbTimestamp(times.starts_at), DbTimestamp(times.ends_at));
-        Self { number, starts_at, ends_at, code: SkipCode::NonexistentTime, conflicts: Vec::new() }
-    }
-
-    /// An event with an obstacle.
-    #[must_use]
-    pub fn new(number: i32, (starts_at, ends_at): (DbTimestamp, DbTimestamp), obstacle: Obstacle) -> Self {
-        let (code, conflicts) = match obstacle {
-            Obstacle::Conflicts(conflicts) => (SkipCode::RoomConflict, conflicts),
-            Obstacle::OutsideRoomPeriod => (SkipCode::OutsideRoomPeriod, Vec::new()),
-        };
-        Self { number, starts_at, ends_at, code, conflicts }
-    }
-}
 
 /// The dates of a series, numbered from 1.
 ///

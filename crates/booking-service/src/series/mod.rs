@@ -12,6 +12,7 @@ pub mod creation;
 mod handlers;
 mod occurrences;
 pub mod queries;
+pub mod refused;
 mod requests;
 pub(crate) mod revision;
 pub mod rule;

@@ -19,8 +19,9 @@ use service_kit::{
 
 use super::{
     changes::{Also, day, forget_skipped, lock, touch},
-    creation::{Date, Refused, count, find_rooms},
+    creation::{Date, count, find_rooms},
     queries::{Row, SkipCode},
+    refused::Refused,
     rule::{FirstTimes, MAX_DATES, Rule, expand},
     wire::series_conflict,
 };

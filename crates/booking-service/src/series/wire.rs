@@ -8,8 +8,8 @@ use service_kit::{database::types::DbUuid, error::Error};
 use utoipa::ToSchema;
 
 use super::{
-    creation::Refused,
     queries::{Series, SkipCode, Skipped},
+    refused::Refused,
 };
 use crate::{codes, events::ResponseEvent, rooms::booking::conflicts_json};
 

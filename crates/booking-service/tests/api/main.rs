@@ -41,6 +41,7 @@ mod matrix;
 mod member_forms;
 mod member_history;
 mod member_pages;
+mod member_series;
 mod member_story;
 mod openapi;
 mod outage;

@@ -1,0 +1,265 @@
+//! The parts of an event's form that are about series: when it repeats, the dates that this gives, with what is in their
+//! way, and a change of this and all later dates.
+
+use std::collections::BTreeSet;
+
+use actix_web::web::Path;
+use chrono::{Datelike as _, NaiveDate};
+use chrono_tz::Tz;
+use common::{
+    input::Id,
+    problem::{Problem, Rule as BrokenRule},
+    time::Timestamp,
+};
+use maud::{Markup, html};
+use serde_json::{Value, json};
+use service_kit::{
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::{Error, Failure},
+    http::{Form, Reply},
+    page::{hidden, see_other},
+};
+
+use super::{
+    choices::events_by_id,
+    event_form,
+    repetition::{DAYS, SHOW_DATES, repeats},
+    visit::{Visit, or_form_again, span_of},
+};
+use crate::{
+    auth::{Caller, SignedIn},
+    events::{
+        changes::{Draft, Venue},
+        queries::{EventDetail, get},
+    },
+    rooms,
+    series::{
+        SkippedDate,
+        creation::{self, NewSeries},
+        later_occurrences, record_new_series,
+        revision::{self, SeriesChange},
+        rule::{FirstTimes, Rule, Times, day_name, expand},
+    },
+};
+
+/// The rule of a form whose first date this is.
+fn rule(form: &Form, first: NaiveDate) -> Result<Rule, Problem> {
+    let of_first = day_name(first.weekday());
+    let how = match form.get("repeat") {
+        "daily" => "FREQ=DAILY".to_owned(),
+        "weekly" => {
+            let chosen = DAYS.map(day_name).into_iter().filter(|day| *day == of_first || form.has("day", day));
+            format!("FREQ=WEEKLY;BYDAY={}", chosen.collect::<Vec<_>>().join(","))
+        }
+        "monthly" => "FREQ=MONTHLY".to_owned(),
+        _ => {
+            let is_last = first.day() + 7 > u32::from(first.num_days_in_month());
+            let number = if is_last { "-1".to_owned() } else { ((first.day() - 1) / 7 + 1).to_string() };
+            format!("FREQ=MONTHLY;BYDAY={number}{of_first}")
+        }
+    };
+    let every = Some(form.get("every").trim()).filter(|every| !every.is_empty()).unwrap_or("1");
+    let end = match (form.get("repeatUntil"), form.get("times").trim()) {
+        ("", "") => return Err(Problem::invalid("/times", BrokenRule::Required, "or the last day must be given")),
+        ("", times) => format!("COUNT={times}"),
+        (until, _) => format!("UNTIL={}", until.replace('-', "")),
+    };
+    let text = format!("{how};INTERVAL={every};{end}");
+    text.parse::<Rule>().map_err(|message| Problem::invalid("/repeat", BrokenRule::Invalid, message))
+}
+
+/// The rule of a form and its dates.
+fn dates(form: &Form, zone: Tz) -> Result<(Rule, Vec<Times>), Problem> {
+    let (start, end) = span_of(form, zone)?;
+    let first = FirstTimes::of(start, end, zone);
+    let first = first.ok_or_else(|| Problem::invalid("/until", BrokenRule::OutOfOrder, "must be after the start"))?;
+    let rule = rule(form, first.date)?;
+    let dates = expand(&rule, &first, zone);
+    let dates = dates.map_err(|refusal| Problem::invalid("/repeat", BrokenRule::Range, refusal.to_string()))?;
+    Ok((rule, dates))
+}
+
+/// The dates of a form that are not to be booked: those that were listed and have no tick.
+fn left_out(form: &Form) -> BTreeSet<NaiveDate> {
+    let ticked: BTreeSet<_> = form.all("on").collect();
+    form.all("listed").filter(|date| !ticked.contains(date)).filter_map(|date| date.parse().ok()).collect()
+}
+
+/// Creates an event, or a series, whose dates are listed first.
+pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Failure> {
+    if !repeats(&form) || event_form::shows_rooms(&form) {
+        return event_form::create(visit, who, form).await;
+    }
+    let form = event_form::at_chosen_time(form);
+    let (values, again) = (form.clone(), (who.clone(), visit.clone()));
+    let venue = event_form::venue(&form);
+    let result = match dates(&form, visit.zone) {
+        Err(problem) => Err(Failure(problem)),
+        Ok((rule, dates)) => {
+            let listed: BTreeSet<_> = form.all("listed").map(str::to_owned).collect();
+            let all: BTreeSet<_> = dates.iter().map(|times| times.date.to_string()).collect();
+            let lists = form.has(SHOW_DATES, "true") || listed != all;
+            // A dry run, because what is in the way of a booking is only known under its locks.
+            let who = who.dry_run(lists).creates(0).queued_by(&venue);
+            who.create(move |conn, me| {
+                let draft = event_form::draft(conn, &form, visit.zone)?;
+                let mut new = NewSeries { draft, rule: rule.clone(), exdates: left_out(&form), skips_conflicts: false };
+                if lists {
+                    new.exdates.clear();
+                    let (_, refused) = creation::check(conn, &new, visit.zone)?;
+                    let refused = refused.iter().map(|date| json!(SkippedDate::refused(date, visit.zone)));
+                    let list = list(conn, &visit, &form, &dates, &refused.collect::<Vec<_>>())?;
+                    return event_form::show(conn, me, &visit, None, &form, None, &list);
+                }
+                let (id, _) = creation::create(conn, &new, &me.author, visit.zone, visit.now)?;
+                let series = record_new_series(conn, id, &me.author, visit.zone)?;
+                let first = series.events.first().map(|event| event.row.id);
+                Ok(see_other(first.map_or_else(|| "/events".to_owned(), |event| format!("/events/{event}"))))
+            })
+            .await
+        }
+    };
+    let (who, visit) = again;
+    or_form_again(result, who, move |conn, me, problem| {
+        let refused = problem.extra("dates").and_then(Value::as_array).cloned().unwrap_or_default();
+        let list = match dates(&values, visit.zone) {
+            Ok((_, dates)) if !refused.is_empty() => list(conn, &visit, &values, &dates, &refused)?,
+            _ => html! {},
+        };
+        event_form::show(conn, me, &visit, None, &values, Some(problem), &list)
+    })
+    .await
+}
+
+/// The dates, each with a tick and with what is in its way. `refused` are dates as in `series-conflict`.
+fn list(
+    conn: &mut AnyConnection,
+    visit: &Visit,
+    form: &Form,
+    dates: &[Times],
+    refused: &[Value],
+) -> Result<Markup, Error> {
+    let start = |date: &Value| date["timeStart"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+    let ids_of = |date: &Value| -> Vec<DbUuid> {
+        let conflicts = date["conflicts"].as_array().into_iter().flatten();
+        conflicts.filter_map(|event| event["eventId"].as_str()?.parse::<Id>().ok()).map(DbUuid::from).collect()
+    };
+    let taken = events_by_id(conn, refused.iter().flat_map(ids_of).collect())?;
+    let left_out = left_out(form);
+    Ok(html! {
+        fieldset {
+            legend { (visit.count("series-dates", dates.len())) }
+            ul.list { @for times in dates {
+                @let obstacle = refused.iter().find(|date| start(date) == Some(times.starts_at));
+                @let is_on = obstacle.is_none() && !left_out.contains(&times.date);
+                li {
+                    (hidden("listed", times.date.to_string()))
+                    label.check {
+                        input type="checkbox" name="on" value=(times.date) checked[is_on];
+                        " " (visit.span(DbTimestamp(times.starts_at), DbTimestamp(times.ends_at)))
+                    }
+                    @if let Some(date) = obstacle {
+                        " " small.error {
+                            (visit.text(&format!("series-{}", date["code"].as_str().unwrap_or_default())))
+                            @for id in ids_of(date) { @if let Some(event) = taken.iter().find(|event| event.id == id) {
+                                " " a href={ "/events/" (event.id) } { (event.name) }
+                            } }
+                        }
+                    }
+                }
+            } }
+            p.faint { (visit.text("series-dates-hint")) }
+        }
+    })
+}
+
+/// Whether a form changes later events as well.
+fn changes_later(form: &Form) -> Option<DbUuid> {
+    form.get("series").parse::<Id>().ok().filter(|_| form.has("scope", "later")).map(DbUuid::from)
+}
+
+/// Changes an event, or also the later ones of its series.
+pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
+    match changes_later(&form).filter(|_| !event_form::shows_rooms(&form)) {
+        Some(series) => update_later(visit, who, DbUuid::from(*id), series, event_form::at_chosen_time(form)).await,
+        None => event_form::update(visit, who, id, form).await,
+    }
+}
+
+async fn update_later(visit: Visit, who: SignedIn, id: DbUuid, series: DbUuid, form: Form) -> Result<Reply, Failure> {
+    let (values, again) = (form.clone(), (who.clone(), visit.clone()));
+    let target = later_occurrences(series, id, visit.zone);
+    let result = who.creates(0).queued_by(&series).update(target, move |conn, me| {
+        let present = get(conn, id)?;
+        if present.row.series_id != Some(series) {
+            return Err(Problem::not_found("event in the series").into());
+        }
+        let draft = event_form::draft(conn, &form, visit.zone)?;
+        let change = change(conn, &visit, &present, draft)?;
+        revision::update(conn, series, &change, me, visit.zone, visit.now)?;
+        Ok(see_other(format!("/events/{id}")))
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |conn, me: &Caller, problem| {
+        let event = get(conn, id)?;
+        let refused = problem.extra("dates").and_then(Value::as_array).cloned().unwrap_or_default();
+        let list = in_the_way(conn, &visit, &refused)?;
+        event_form::show(conn, me, &visit, Some(&event), &values, Some(problem), &list)
+    })
+    .await
+}
+
+/// What a form changes of an event, as a change of the series from it on.
+fn change(conn: &mut AnyConnection, visit: &Visit, present: &EventDetail, draft: Draft) -> Result<SeriesChange, Error> {
+    let row = &present.row;
+    let days = |at: [DbTimestamp; 2]| at.map(|at| visit.local(at).date());
+    if days([draft.starts_at, draft.ends_at]) != days([row.starts_at, row.ends_at]) {
+        let message = "can be another day only for one event";
+        return Err(Problem::invalid("/date", BrokenRule::NotAllowed, message).into());
+    }
+    let time = |new: DbTimestamp, old: DbTimestamp| (new != old).then(|| visit.local(new).time());
+    let place = match &draft.venue {
+        Venue::Room(room) if *room == row.room_id => None,
+        Venue::Room(room) => rooms::queries::find(conn, *room)?.map(|room| room.place),
+        Venue::Place(place) => Some(place.clone()).filter(|place| *place != row.place),
+    };
+    let tags: BTreeSet<_> = present.tags.iter().map(|tag| (tag.name.clone(), tag.locked)).collect();
+    let mut admins: Vec<_> = draft.admins();
+    admins.sort_unstable();
+    Ok(SeriesChange {
+        from: row.starts_at,
+        include_changed: false,
+        start: time(draft.starts_at, row.starts_at),
+        end: time(draft.ends_at, row.ends_at),
+        place,
+        shared: Some(draft.shared).filter(|shared| *shared != row.shared),
+        open: Some(draft.open).filter(|open| *open != row.open),
+        group: Some(draft.group).filter(|group| *group != row.group_id),
+        admins: (admins != present.admins).then_some(draft.admins),
+        tags: (draft.tags.iter().cloned().collect::<BTreeSet<_>>() != tags).then_some(draft.tags),
+        name: Some(draft.name).filter(|name| *name != row.name),
+        description: Some(draft.description).filter(|description| *description != row.description),
+        until: None,
+    })
+}
+
+/// The dates that are in the way of a change.
+fn in_the_way(conn: &mut AnyConnection, visit: &Visit, refused: &[Value]) -> Result<Markup, Error> {
+    let time = |date: &Value, name: &str| Some(DbTimestamp(date[name].as_str()?.parse().ok()?));
+    let ids = refused.iter().flat_map(|date| date["conflicts"].as_array().into_iter().flatten());
+    let ids = ids.filter_map(|event| event["eventId"].as_str()?.parse::<Id>().ok()).map(DbUuid::from).collect();
+    let taken = events_by_id(conn, ids)?;
+    Ok(html! {
+        @if !refused.is_empty() { div.refusal {
+            ul { @for date in refused { @if let (Some(start), Some(end)) = (time(date, "timeStart"), time(date, "timeEnd")) {
+                li { (visit.span(start, end)) ": " (visit.text(&format!("series-{}", date["code"].as_str().unwrap_or_default()))) }
+            } } }
+            ul { @for event in &taken {
+                li { a href={ "/events/" (event.id) } { (event.name) } ", " (visit.span(event.starts_at, event.ends_at)) }
+            } }
+        } }
+    })
+}
