@@ -206,7 +206,7 @@ impl Type {
     pub fn collection(self) -> &'static str {
         match self.word().split('.').next() {
             Some("event" | "announcement" | "cancellation") => "events",
-            Some("series") => "series",
+            Some("series") => "event-series",
             Some("room") => "rooms",
             Some("poll") => "draft-events",
             Some("group") => "groups",
