@@ -13,9 +13,9 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 
 /// Version and revision of the service.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = version, example = json!({"version": "0.1.0", "revision": "5f3c2a1"}))]
+#[schema(as = version, example = json!({"version": "1.0.0", "revision": "5f3c2a1"}))]
 struct Version {
-    /// The version of the service, such as `0.1.0`.
+    /// The version of the service, such as `1.0.0`.
     version: &'static str,
     /// The commit it was built from, or `unknown`.
     revision: &'static str,
