@@ -24,7 +24,7 @@ use crate::{
     auth::{Caller, ProjectEditor},
     club::Club,
     page::{self as pages, MAX_ROWS, limit_note},
-    projects::{queries, recorded},
+    projects::{queries, recorded_members},
     users::{self, Person},
 };
 
@@ -51,7 +51,7 @@ pub async fn add(
 ) -> Result<Reply, Failure> {
     let (id, values, again) = (DbUuid::from(*id), form.clone(), who.clone());
     let target = Target::parent(format!("project {id}"));
-    let result = who.update(recorded(target, id), move |conn, me| {
+    let result = who.update(recorded_members(target, id), move |conn, me| {
         let (users, span) = (users_of(conn, &form, "names")?, semesters_of(&form)?);
         if users.is_empty() {
             return Err(Problem::invalid("/names", Rule::Required, "must name somebody").into());
@@ -125,7 +125,7 @@ type Ids = (DbUuid, DbUuid);
 /// What the form of one member changes: their span.
 fn target((id, user): Ids) -> Target<Caller> {
     let span = move |conn: &mut AnyConnection, _: &Caller| Reply::json(&span_of(conn, (id, user))?.1);
-    recorded(Target::new(format!("project {id}"), span), id)
+    recorded_members(Target::new(format!("project {id}"), span), id)
 }
 
 /// A member and their span.

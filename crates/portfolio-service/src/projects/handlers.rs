@@ -2,7 +2,7 @@
 
 use actix_web::{delete, get, http::header, patch, post, put, web::Path};
 use common::input::Id;
-use serde_json::Value;
+use serde_json::{Value, json};
 use service_kit::{
     database::{
         AnyConnection, PageBounds,
@@ -61,6 +61,16 @@ fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
 #[must_use]
 pub fn recorded(target: Target<Caller>, id: DbUuid) -> Target<Caller> {
     target.recorded(&PROJECT, id, Action::Changed, move |conn| fields(conn, id))
+}
+
+/// A target of whose change the history records the members alone, which takes one statement.
+#[must_use]
+pub fn recorded_members(target: Target<Caller>, id: DbUuid) -> Target<Caller> {
+    target.recorded(&PROJECT, id, Action::Changed, move |conn| {
+        let members = queries::spans_of_members(conn, id)?.into_iter();
+        let members: Vec<_> = members.map(|(id, duration)| json!({"id": id, "duration": duration})).collect();
+        Ok(json!({ "members": members }))
+    })
 }
 
 /// Records a new project, and shows it.
@@ -227,7 +237,7 @@ pub async fn put_members(
     let target = Target::new(format!("project {id}"), move |conn, _| {
         show_members(conn, id, &ListPart::all()).map(ListPage::into_reply)
     });
-    who.update(recorded(target, id), move |conn, me| {
+    who.update(recorded_members(target, id), move |conn, me| {
         queries::put_members(conn, id, &members, me.id, DbTimestamp(now)).map(|()| Reply::no_content())
     })
     .await

@@ -167,6 +167,22 @@ pub fn members_within(
     rows.into_iter().map(|(person, span)| Ok((person, span.shown_within(project)?))).collect()
 }
 
+/// The members of a project by id, each with the span that answers show. Empty if there is no such project.
+pub fn spans_of_members(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+) -> Result<Vec<(DbUuid, YearWithSemesterDuration)>, Error> {
+    let members = project_members::table.inner_join(projects::table).filter(project_members::project_id.eq(id));
+    let rows: Vec<(DbUuid, MemberSpan, (Half, Option<Half>))> = with_connection!(conn, c => members
+        .order(project_members::user_id)
+        .select((project_members::user_id, MemberSpan::as_select(), (projects::since, projects::until)))
+        .load(c)?);
+    let shown = |(user, span, project): (DbUuid, MemberSpan, (Half, Option<Half>))| {
+        Ok((user, span.shown_within(Columns::from(project).span()?)?))
+    };
+    rows.into_iter().map(shown).collect()
+}
+
 /// A project of a user, and the user's span that answers show.
 pub type OfUser = (Row, YearWithSemesterDuration);
 
