@@ -254,7 +254,7 @@ fn retry_while_busy(send: impl Fn() -> u16) -> u16 {
 }
 
 /// Starts a second replica on PostgreSQL. Returns the number of replicas.
-fn start_services(club: &mut Club) -> usize {
+pub fn start_services(club: &mut Club) -> usize {
     if club.is_postgres() { club.start_another() + 1 } else { 1 }
 }
 

@@ -466,30 +466,36 @@ fn nothing_private_is_in_the_history(#[values(Sqlite, Postgres)] backend: Backen
 /// `restore`, two of them overlap.
 #[rstest]
 fn restorations_and_reverts_never_book_twice(#[values(Sqlite, Postgres)] backend: Backend) {
-    let club = Club::start(backend);
-    let stock = verified_room(&club, ALICE, "S516", (0, 20));
+    let mut club = Club::start(backend);
+    let services = crate::double_booking::start_services(&mut club);
+    let stock = verified_room(&club, ALICE, "S516", (0, 40));
+    let everybody = [ALICE, BOB, CAROL, DAVE];
+    let admins = json!({"admins": everybody.map(id)});
     // Each event has been in the room at the same time, one after another.
     let mut events = Vec::new();
-    for n in 0..4 {
-        let path = format!("/api/events/{}", event(&club, BOB, At::Room(&stock), (2, 4)));
+    for n in 0..24 {
+        let body = merge([event_body(&club, BOB, At::Room(&stock), (2, 4)), admins.clone()]);
+        let made = club.by(BOB).post("/api/events", body).expect(201).json();
+        let path = format!("/api/events/{}", text(&made["eventId"]));
         let first = of(&club, &path).remove(0)["historyId"].clone();
         if n % 2 == 0 {
             club.by(BOB).delete(&path).expect(204);
         } else {
-            club.by(BOB).put(&path, event_body(&club, BOB, At::Room(&stock), (5 + n, 6 + n))).expect(200);
+            let elsewhere = event_body(&club, BOB, At::Room(&stock), (5 + n, 6 + n));
+            club.by(BOB).put(&path, merge([elsewhere, admins.clone()])).expect(200);
         }
         events.push((path, first));
     }
     for _ in 0..8 {
         let barrier = std::sync::Barrier::new(events.len() + 1);
         std::thread::scope(|scope| {
-            for (path, first) in &events {
-                let (club, barrier) = (&club, &barrier);
+            for (n, (path, first)) in events.iter().enumerate() {
+                let (somebody, barrier) = (club.by(everybody[n % 4]).at(n / 4 % services), &barrier);
                 scope.spawn(move || {
                     barrier.wait();
-                    let restored = club.by(BOB).post(&format!("{path}/restore"), json!({})).status;
+                    let restored = somebody.post(&format!("{path}/restore"), json!({})).status;
                     assert!(matches!(restored, 200 | 409), "{restored}");
-                    let reverted = club.by(BOB).post(&format!("{path}/revert"), json!({"to": first})).status;
+                    let reverted = somebody.post(&format!("{path}/revert"), json!({"to": first})).status;
                     assert!(matches!(reverted, 200 | 404 | 409), "{reverted}");
                 });
             }
