@@ -49,9 +49,9 @@ pub const TABLE: [Info; 14] = [
     row(4, "pixiv", "pixiv", "https://www.pixiv.net/users/123", r"^https://www\.pixiv\.net/users/[0-9]+.*$"),
     row(5, "github", "GitHub", "https://github.com/NAME", r"^https://github\.com/[A-Za-z0-9-]+.*$"),
     row(6, "qiita", "Qiita", "https://qiita.com/NAME", r"^https://qiita\.com/[A-Za-z0-9_-]+.*$"),
-    row(7, "zenn", "Zenn", "https://zenn.dev/NAME", r"^https://zenn\.dev/[a-z0-9_]+.*$"),
+    row(7, "zenn", "Zenn", "https://zenn.dev/name", r"^https://zenn\.dev/[a-z0-9_]+.*$"),
     row(8, "atcoder", "AtCoder", "https://atcoder.jp/users/NAME", r"^https://atcoder\.jp/users/[A-Za-z0-9_]+.*$"),
-    row(9, "soundcloud", "SoundCloud", "https://soundcloud.com/NAME", r"^https://soundcloud\.com/[a-z0-9_-]+.*$"),
+    row(9, "soundcloud", "SoundCloud", "https://soundcloud.com/name", r"^https://soundcloud\.com/[a-z0-9_-]+.*$"),
     row(
         10,
         "hackthebox",

@@ -238,6 +238,8 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         .map(|(name, text)| Canary::new(name, text))
         .into();
         let (issuer, (directory, asked)) = (Issuer::start(), echo(status));
+        // The service asks the issuer when it starts.
+        issuer.set(|now| drop(now.faults.insert(METADATA, Fault::Quote(400))));
         let folder = tempfile::tempdir().unwrap();
         let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
         command.args(["--rate-limit", "0", "--sign-in-rate-limit", "0", "--feed-rate-limit", "0"]);
