@@ -45,13 +45,13 @@ impl Timeline {
         }
     }
 
-    /// A row: the enclosing span as a frame, and the span itself as a filled bar.
+    /// A row: the enclosing span as a frame, if it is another one, and the span itself as a filled bar.
     #[must_use]
     pub fn row(self, span: YearWithSemesterDuration, enclosing: YearWithSemesterDuration) -> Markup {
         html! {
             svg.bar aria-hidden="true" {
                 use href="#years" {}
-                (self.bar("frame", enclosing))
+                @if enclosing != span { (self.bar("frame", enclosing)) }
                 (self.bar("span", span))
             }
         }
