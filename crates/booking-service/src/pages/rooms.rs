@@ -34,9 +34,10 @@ use crate::{
 };
 
 /// The most rooms in a list.
-const MAX_ROWS: usize = 200;
+const MAX_ROWS: usize = 100;
 
-/// The rooms of a month from a day on.
+/// The rooms of a month from a day on, or fewer days if there are many. The link to later ones leads to the first that is
+/// left out.
 pub async fn list(req: actix_web::HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
     let typed = Form::new(service_kit::http::query::pairs(&req));
     who.read(move |conn, me| {
@@ -46,13 +47,15 @@ pub async fn list(req: actix_web::HttpRequest, visit: Visit, who: SignedIn) -> R
             Selection { from: Some(visit.midnight(from)), to: Some(visit.midnight(to)), ..Selection::default() };
         let bounds = PageBounds { after: None, rows: i64::try_from(MAX_ROWS + 1).unwrap_or(i64::MAX) };
         let rooms = load_page(conn, &selection, None, &bounds)?;
+        let left_out = rooms.get(MAX_ROWS).map(|room| visit.local(room.row.starts_at).date());
+        let later = left_out.map_or(to, |day| day.max(from.checked_add_days(Days::new(1)).unwrap_or(from)));
         let of = |day: NaiveDate| address("/rooms", &[("from", &day.to_string())]);
         let previous = from.checked_sub_days(Days::new(31)).unwrap_or(from);
         let body = html! {
             p.actions {
                 a href=(of(previous)) rel="prev" { "← " (visit.text("earlier")) }
                 a href="/rooms" { (visit.text("today")) }
-                a href=(of(to)) rel="next" { (visit.text("later")) " →" }
+                a href=(of(later)) rel="next" { (visit.text("later")) " →" }
                 @if me.privileged {
                     a.button href="/rooms/import" { (visit.text("import-rooms")) }
                     a href="/privileges" { (visit.text("privileges")) } " "

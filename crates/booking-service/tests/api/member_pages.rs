@@ -154,3 +154,21 @@ fn a_page_is_returned_to_with_its_parameters_but_without_others() {
         assert_eq!(links(path), [to, to], "{path}");
     }
 }
+
+#[test]
+fn every_one_of_many_rooms_is_on_a_page() {
+    let club = Club::start(Sqlite);
+    for n in 0..130 {
+        let begin = n / 45 * 24 + 1;
+        verified_room(&club, ALICE, &format!("R{n}"), (begin, begin + 1));
+    }
+    let (mut path, mut found) = ("/rooms".to_owned(), std::collections::BTreeSet::new());
+    for _ in 0..3 {
+        let shown = club.by(ALICE).header("accept", HTML).get(&path).expect(200).text();
+        assert!(shown.len() < 60_000, "{}", shown.len());
+        found.extend(shown.split("<b>R").skip(1).map(|rest| rest.split('<').next().unwrap().to_owned()));
+        let (before, _) = shown.split_once("\" rel=\"next\"").unwrap();
+        path = before.rsplit('"').next().unwrap().to_owned();
+    }
+    assert_eq!(found.len(), 130);
+}
