@@ -220,6 +220,21 @@ fn a_series_is_one_message(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
+fn operations_on_a_series_are_one_message_each(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    create(&club, &receiver, json!({}));
+    let (path, made) = crate::series::series(&club, BOB, "S516", "FREQ=WEEKLY;COUNT=3");
+    minute(&club);
+    let told = receiver.wait_for(1).remove(0).json();
+    assert_eq!((&told["type"], &told["data"]["id"]), (&json!("series.created"), &made["seriesId"]));
+    assert_eq!(told["data"]["url"], format!("{}{path}", club.config.server.public_origin()));
+    club.by(BOB).patch(&path, json!({"name": "Zig evening"})).expect(200);
+    club.by(BOB).delete(&path).expect(204);
+    minute(&club);
+    assert_eq!(kinds(&receiver.wait_for(3)[1..]), ["series.changed", "series.deleted"]);
+}
+
+#[rstest]
 fn a_failed_attempt_is_made_again(#[values(Sqlite, Postgres)] backend: Backend) {
     let (club, receiver) = (Club::start(backend), Receiver::start());
     let (path, secret) = create(&club, &receiver, json!({}));
