@@ -40,6 +40,8 @@ const PASSWORD: &str = "canary-database-password-5d20af";
 /// The most verbose level, also for the targets that the log omits by default.
 const VERBOSE: &str = "trace,ureq=trace,ureq_proto::client=trace,ureq::run=trace,actix_web::types::path=trace";
 const STRAY: &str = "canary-stray-secret-4e8c17";
+const WEBHOOK_PATH: &str = "canary-webhook-path-51ab07";
+const WEBHOOK_QUERY: &str = "canary-webhook-query-77c0d9";
 const BASIC: &str = "canary-user:canary-password-a96f03";
 
 /// A well-formed token with this text.
@@ -211,6 +213,21 @@ fn own_secrets(client: &RecordingClient, canaries: &mut Vec<Canary>) -> String {
         assert_eq!(client.send("GET", &path, &[("Referer", &format!("https://club.example{path}"))], b"").0, expected);
         client.send("POST", &path, &[], b"");
     }
+    canaries.push(Canary::new("path of a webhook", WEBHOOK_PATH));
+    canaries.push(Canary::new("query of a webhook", WEBHOOK_QUERY));
+    for (format, kind, path) in [("standard", "event.created", ""), ("slack", "announcement", WEBHOOK_PATH)] {
+        let url = format!("https://localhost:1/{path}?key={WEBHOOK_QUERY}");
+        let hook =
+            mine("POST", "/api/webhooks", json!({"name": "hook", "url": url, "format": format, "types": [kind]}));
+        if let Some(secret) = hook["secret"].as_str() {
+            canaries.push(Canary::new("secret of a webhook", secret));
+        }
+        let hook = format!("/api/webhooks/{}", hook["webhookId"].as_str().unwrap());
+        mine("POST", &format!("{hook}/test"), json!({}));
+        crate::process::until("the webhook is tried", || {
+            mine("GET", &format!("{hook}/deliveries"), json!({}))[0]["attempts"] != 0
+        });
+    }
     canaries.push(Canary::new("feed secret", &*secret));
     canaries.push(Canary::new("token that was made", made));
     made.to_owned()
@@ -243,6 +260,7 @@ fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
         let folder = tempfile::tempdir().unwrap();
         let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
         command.args(["--rate-limit", "0", "--sign-in-rate-limit", "0", "--feed-rate-limit", "0"]);
+        command.args(["--webhook-networks", "127.0.0.0/8,::1/128"]);
         command
             .args(["--log", VERBOSE, "--log-format", format, "--traq-url", &directory, "--sign-in", "anyone"])
             .args(issuer.options());
