@@ -84,8 +84,8 @@ pub fn find_rooms(
     dates: &[Date],
 ) -> Result<(Vec<Bookable>, Vec<Refused>), Error> {
     let (existing, skipped): (Vec<&Date>, Vec<_>) = dates.iter().partition(|date| date.times.exist);
-    let mut refused: Vec<_> = skipped.into_iter().map(|date| Refused::nonexistent(date.number, &date.times)).collect();
     let span = |date: &Date| (DbTimestamp(date.times.starts_at), DbTimestamp(date.times.ends_at));
+    let mut refused: Vec<_> = skipped.into_iter().map(|date| Refused::nonexistent(date.number, span(date))).collect();
     let wishes = existing.iter().map(|date| {
         let (starts_at, ends_at) = span(date);
         Wish { draft: Draft { starts_at, ends_at, ..draft.clone() }, event: None, like }

@@ -2,7 +2,7 @@
 
 use service_kit::database::types::DbTimestamp;
 
-use super::{queries::SkipCode, rule::Times};
+use super::queries::SkipCode;
 use crate::{events::several::Obstacle, rooms::booking::EventUse};
 
 /// A date that cannot be booked.
@@ -23,8 +23,7 @@ pub struct Refused {
 impl Refused {
     /// A time that does not exist.
     #[must_use]
-    pub fn nonexistent(number: i32, times: &Times) -> Self {
-        let (starts_at, ends_at) = (DbTimestamp(times.starts_at), DbTimestamp(times.ends_at));
+    pub fn nonexistent(number: i32, (starts_at, ends_at): (DbTimestamp, DbTimestamp)) -> Self {
         Self { number, starts_at, ends_at, code: SkipCode::NonexistentTime, conflicts: Vec::new() }
     }
 

@@ -20,7 +20,7 @@ use service_kit::{
 use super::{
     changes::{Also, day, forget_skipped, lock, touch},
     creation::{Date, count, find_rooms},
-    queries::{Row, SkipCode},
+    queries::Row,
     refused::Refused,
     rule::{FirstTimes, MAX_DATES, Rule, expand},
     wire::series_conflict,
@@ -129,9 +129,7 @@ pub fn update(
         if exist {
             changed.push((*event, number, draft));
         } else {
-            let (starts_at, ends_at) = (draft.starts_at, draft.ends_at);
-            let code = SkipCode::NonexistentTime;
-            refused.push(Refused { number, starts_at, ends_at, code, conflicts: Vec::new() });
+            refused.push(Refused::nonexistent(number, (draft.starts_at, draft.ends_at)));
         }
     }
     let removed: Vec<_> = removed.iter().map(|event| event.row.id).collect();

@@ -181,7 +181,7 @@ pub struct RequestSecret {
 pub struct ResponseWebhook {
     webhook_id: DbUuid,
     name: String,
-    /// Without its query.
+    /// Without its query; of Slack and Discord only the host.
     url: String,
     #[schema(inline)]
     format: Format,

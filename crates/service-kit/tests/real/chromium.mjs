@@ -27,3 +27,20 @@ async function follow(page, action) {
   await action();
   await loaded;
 }
+
+// What pages look like: `look` makes a picture of one, with this beginning of its path, and notes in `seen` what axe finds
+// in both themes, and how much is wider than the window.
+function looker(pictures) {
+  const seen = { axe: {}, overflow: [] };
+  const look = async (page, name) => {
+    for (const colorScheme of ['dark', 'light']) {
+      await page.emulateMedia({ colorScheme });
+      const found = await axe(page);
+      if (found.length > 0) seen.axe[`${name} ${colorScheme}`] = found;
+    }
+    const width = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    if (width > 0) seen.overflow.push(`${name}: ${width}`);
+    await page.screenshot({ path: `${pictures}${name}.png`, fullPage: true });
+  };
+  return { look, seen };
+}

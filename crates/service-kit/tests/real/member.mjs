@@ -8,7 +8,8 @@ const { ORIGIN, FOLDER } = process.env;
 mkdirSync(FOLDER, { recursive: true });
 
 const browser = await launch();
-const [axeFindings, overflow, ended] = [{}, [], {}];
+const { look, seen } = looker(`${FOLDER}/`);
+const ended = {};
 try {
   const signIn = async (name, locale) => {
     const context = await browser.newContext({ viewport: { width: 360, height: 740 }, locale });
@@ -19,16 +20,6 @@ try {
     await follow(page, () => page.getByText(`@${name}`, { exact: true }).click());
     await page.waitForURL(`${ORIGIN}/`);
     return page;
-  };
-  const look = async (page, name) => {
-    for (const colorScheme of ['dark', 'light']) {
-      await page.emulateMedia({ colorScheme });
-      const found = await axe(page);
-      if (found.length > 0) axeFindings[`${name} ${colorScheme}`] = found;
-    }
-    const width = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-    if (width > 0) overflow.push(`${name}: ${width}`);
-    await page.screenshot({ path: `${FOLDER}/${name}.png`, fullPage: true });
   };
   const heading = (page) => page.getByRole('heading', { level: 1 }).textContent();
 
@@ -115,7 +106,7 @@ try {
   await look(alice, 'nowhere-japanese');
   await follow(alice, () => alice.getByRole('contentinfo').getByRole('link', { name: 'English' }).click());
   ended.language = await heading(alice);
-  console.log(JSON.stringify({ axe: axeFindings, overflow, ended }));
+  console.log(JSON.stringify({ ...seen, ended }));
 } finally {
   await browser.close();
 }

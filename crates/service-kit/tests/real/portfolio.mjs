@@ -8,7 +8,8 @@ const { ORIGIN, FOLDER } = process.env;
 mkdirSync(FOLDER, { recursive: true });
 
 const browser = await launch();
-const [axeFindings, overflow, ended] = [{}, [], {}];
+const { look, seen } = looker(`${FOLDER}/member-`);
+const ended = {};
 try {
   const signIn = async (name, locale) => {
     const context = await browser.newContext({
@@ -18,16 +19,6 @@ try {
     page.setDefaultTimeout(20_000);
     await page.goto(`${ORIGIN}/`);
     return page;
-  };
-  const look = async (page, name) => {
-    for (const colorScheme of ['dark', 'light']) {
-      await page.emulateMedia({ colorScheme });
-      const found = await axe(page);
-      if (found.length > 0) axeFindings[`${name} ${colorScheme}`] = found;
-    }
-    const width = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-    if (width > 0) overflow.push(`${name}: ${width}`);
-    await page.screenshot({ path: `${FOLDER}/member-${name}.png`, fullPage: true });
   };
   const heading = (page) => page.getByRole('heading', { level: 1 }).textContent();
   const click = (page, role, name) => follow(page, () => page.getByRole(role, { name, exact: true }).first().click());
@@ -114,7 +105,7 @@ try {
   await nobody.goto(`${ORIGIN}/me`);
   await look(nobody, 'nobody');
   ended.nobody = await heading(nobody);
-  console.log(JSON.stringify({ axe: axeFindings, overflow, ended }));
+  console.log(JSON.stringify({ ...seen, ended }));
 } finally {
   await browser.close();
 }
