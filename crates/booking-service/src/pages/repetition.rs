@@ -7,21 +7,13 @@ use service_kit::{
 };
 
 use super::visit::Visit;
-use crate::{events::queries::EventDetail, series::rule::day_name};
+use crate::{
+    events::queries::EventDetail,
+    series::rule::{DAYS, day_name},
+};
 
 /// The button that lists the dates. It saves nothing.
 pub const SHOW_DATES: &str = "showDates";
-
-/// The days of a week.
-pub const DAYS: [chrono::Weekday; 7] = [
-    chrono::Weekday::Mon,
-    chrono::Weekday::Tue,
-    chrono::Weekday::Wed,
-    chrono::Weekday::Thu,
-    chrono::Weekday::Fri,
-    chrono::Weekday::Sat,
-    chrono::Weekday::Sun,
-];
 
 /// Whether the event of a form repeats.
 pub fn repeats(form: &Form) -> bool {

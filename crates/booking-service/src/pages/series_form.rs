@@ -26,7 +26,7 @@ use service_kit::{
 use super::{
     choices::events_by_id,
     event_form,
-    repetition::{DAYS, SHOW_DATES, repeats},
+    repetition::{SHOW_DATES, repeats},
     visit::{Visit, or_form_again, span_of},
 };
 use crate::{
@@ -41,7 +41,7 @@ use crate::{
         creation::{self, NewSeries},
         later_occurrences, record_new_series,
         revision::{self, SeriesChange},
-        rule::{FirstTimes, Rule, Times, day_name, expand},
+        rule::{DAYS, FirstTimes, Rule, Times, day_name, expand},
     },
 };
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use common::{
-    input::{Flag, Id, IdSet, Text, bounded_list, parse_text},
-    problem::{Rule as BrokenRule, Violations},
+    input::{Flag, Id, IdSet, Text, bounded_list},
+    problem::Violations,
     time::Timestamp,
 };
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     events::{RequestEvent, RequestEventTag, RequestEventTags},
     rooms::out_of_order,
-    wall_clock::{CalendarDate, ClockTime},
+    wall_clock::{CalendarDate, ClockTime, read_from_text},
 };
 
 text_enum! {
@@ -32,11 +32,7 @@ text_enum! {
     }
 }
 
-impl Deserr<Violations> for Rule {
-    fn deserialize_from_value<V: IntoValue>(value: Value<V>, at: ValuePointerRef<'_>) -> Result<Self, Violations> {
-        parse_text(value, at, BrokenRule::Invalid)
-    }
-}
+read_from_text! { Rule }
 
 /// Dates to leave out.
 #[derive(Debug, Clone, Default)]

@@ -103,9 +103,12 @@ fn frequency(parts: &[(&str, &str)]) -> Result<Frequency, Invalid> {
     }
 }
 
+/// The days of a week.
+pub const DAYS: [Weekday; 7] =
+    [Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri, Weekday::Sat, Weekday::Sun];
+
 fn weekday(text: &str) -> Option<Weekday> {
-    let days = [Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri, Weekday::Sat, Weekday::Sun];
-    days.into_iter().find(|day| day_name(*day) == text)
+    DAYS.into_iter().find(|day| day_name(*day) == text)
 }
 
 /// The two letters of a day in a rule.
