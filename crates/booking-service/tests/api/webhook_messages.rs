@@ -3,8 +3,11 @@
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 
+use std::sync::LazyLock;
+
 use chrono::{NaiveDate, NaiveTime, TimeDelta};
 use chrono_tz::Asia::Tokyo;
+use jsonschema::Validator;
 use ring::hmac;
 use serde_json::{Value, json};
 
@@ -143,29 +146,83 @@ fn what_is_too_late_is_dropped(#[values(Sqlite, Postgres)] backend: Backend) {
     assert!(!arrived[0].body.contains("以下の方は"), "it has begun: {}", arrived[0].body);
 }
 
-/// The parts of the published schemas of the requests that the messages use: of Discord's OpenAPI document
-/// (`IncomingWebhookRequestPartial`, `MessageAllowedMentionsRequest`), and of Slack's page on incoming webhooks.
-fn schemas() -> [(&'static str, Value); 2] {
-    let snowflakes = json!({"type": ["array", "null"], "maxItems": 1000, "uniqueItems": true,
-        "items": {"type": "string", "pattern": "^(0|[1-9][0-9]*)$"}});
-    let mentions = json!({"type": "object", "additionalProperties": false, "properties": {
-        "parse": {"type": ["array", "null"], "maxItems": 1000, "items": {"enum": ["users", "roles", "everyone"]}},
-        "users": snowflakes, "roles": snowflakes, "replied_user": {"type": ["boolean", "null"]},
-    }});
-    let discord = json!({"type": "object", "additionalProperties": false, "required": ["content"], "properties": {
-        "content": {"type": ["string", "null"], "maxLength": 2000, "minLength": 1}, "allowed_mentions": mentions,
-    }});
-    let slack = json!({"type": "object", "additionalProperties": false, "required": ["text"], "properties": {
-        "text": {"type": "string", "maxLength": 4000, "minLength": 1},
-    }});
-    [("discord", discord), ("slack", slack)]
+/// The schema of the requests that a chat takes, made by `scripts/real-components` of the types that are published for it.
+static SCHEMAS: LazyLock<[Validator; 2]> = LazyLock::new(|| {
+    ["Slack", "Discord"].map(|name| {
+        let file = format!("real/{name}.schema.json");
+        let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(file);
+        let text = std::fs::read_to_string(&file);
+        let text = text.unwrap_or_else(|error| panic!("{}: {error}: run scripts/real-components", file.display()));
+        jsonschema::validator_for(&serde_json::from_str(&text).unwrap()).unwrap()
+    })
+});
+
+/// What is wrong with the body of a message to Slack or Discord.
+fn faults(format: &str, body: &Value) -> Vec<String> {
+    let [slack, discord] = &*SCHEMAS;
+    let (schema, field, most) = match format {
+        // https://docs.slack.dev/changelog/2018-04-truncating-really-long-messages: longer ones are truncated at 40,000, and
+        // should have at most 4000.
+        "slack" => (slack, "text", 4000),
+        // https://docs.discord.com/developers/resources/webhook#execute-webhook
+        _ => (discord, "content", 2000),
+    };
+    let mut faults: Vec<_> = schema.iter_errors(body).map(|error| error.to_string()).collect();
+    // The types say neither how long a text may be nor that there has to be one.
+    if !(1..=most).contains(&body[field].as_str().unwrap_or_default().encode_utf16().count()) {
+        faults.push(format!("the length of {field}"));
+    }
+    faults
+}
+
+/// The text of a message that traQ, Slack or Discord takes.
+#[track_caller]
+fn taken(format: &str, arrived: &Arrived) -> String {
+    if format == "traq" {
+        return checked_by_traq(arrived);
+    }
+    assert_eq!(arrived.header("content-type"), Some("application/json"));
+    let body = arrived.json();
+    assert_eq!(faults(format, &body), [""; 0], "{body}");
+    text(&body[if format == "slack" { "text" } else { "content" }])
+}
+
+#[test]
+fn the_published_schemas_refuse_other_bodies() {
+    let slack = json!({"text": "x"});
+    let discord = json!({"content": "x", "allowed_mentions": {"parse": [], "roles": ["123456789012345678"]}});
+    assert_eq!((faults("slack", &slack), faults("discord", &discord)), (Vec::new(), Vec::new()));
+    let [by_slack, by_discord] = &*SCHEMAS;
+    for bad in [
+        discord,
+        json!({"text": ["x"]}),
+        json!({"text": "x", "unfurl_link": true}),
+        json!({"text": "x", "blocks": [{"kind": "divider"}]}),
+    ] {
+        assert!(!by_slack.is_valid(&bad), "{bad}");
+    }
+    for bad in [
+        slack,
+        json!({"content": 1}),
+        json!({"content": "x", "allowed_mention": {}}),
+        json!({"content": "x", "allowed_mentions": {"parse": ["everybody"]}}),
+        json!({"content": "x", "allowed_mentions": {"roles": [1]}}),
+        json!({"content": "x", "allowed_mentions": {"role": []}}),
+    ] {
+        assert!(!by_discord.is_valid(&bad), "{bad}");
+    }
+    let one = |field: &str, length| json!({field: "x".repeat(length)});
+    for length in [0, 2001, 4001] {
+        assert_eq!(faults("slack", &one("text", length)).is_empty(), length == 2001, "{length}");
+        assert!(!faults("discord", &one("content", length)).is_empty(), "{length}");
+    }
 }
 
 #[rstest]
 fn slack_and_discord_get_bodies_of_their_schemas(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let origin = club.config.server.public_origin();
-    for (format, schema) in schemas() {
+    for format in ["slack", "discord"] {
         let receiver = Receiver::start();
         let roles = json!({"mentionGroups": ["123456789012345678", "S0123ABCD", "here"]});
         let path = create(&club, &receiver, format, roles);
@@ -173,17 +230,10 @@ fn slack_and_discord_get_bodies_of_their_schemas(#[values(Sqlite, Postgres)] bac
         let long = "<@U1> @everyone 長い説明 *x*\n".repeat(350);
         let made = event(&club, (30, 32), json!({"description": long}));
         minute(&club);
-        let body = receiver.wait_for(1)[0].json();
-        let validator = jsonschema::validator_for(&schema).unwrap();
-        assert!(
-            validator.is_valid(&body),
-            "{:?}",
-            validator.iter_errors(&body).map(|e| e.to_string()).collect::<Vec<_>>()
-        );
-        assert_eq!(receiver.arrived()[0].header("content-type"), Some("application/json"));
+        let arrived = receiver.wait_for(1).remove(0);
+        let (text, body) = (taken(format, &arrived), arrived.json());
         let address = format!("{origin}/events/{made}");
         if format == "slack" {
-            let text = body["text"].as_str().unwrap();
             assert!(text.starts_with(&format!(
                 "*イベントが作成されました*\n<{address}|Rust evening>\n• 主催: <{origin}/groups/"
             )));
@@ -191,7 +241,6 @@ fn slack_and_discord_get_bodies_of_their_schemas(#[values(Sqlite, Postgres)] bac
             assert!(text.ends_with(&format!("\n\n<{address}|続きはこちら>")) && text.len() > 4000, "{text}");
             assert!(!text.contains("<@U1>") && !text.contains("@everyone") && !text.contains("*x*"), "{text}");
         } else {
-            let text = body["content"].as_str().unwrap();
             assert!(
                 text.starts_with(&format!("## イベントが作成されました\n[Rust evening](<{address}>)\n- 主催: ")),
                 "{text}"
@@ -203,8 +252,9 @@ fn slack_and_discord_get_bodies_of_their_schemas(#[values(Sqlite, Postgres)] bac
             club.by(ALICE).patch(&path, json!({"mentions": "silent"})).expect(200);
             event(&club, (40, 41), json!({}));
             minute(&club);
-            let silent = receiver.wait_for(2)[1].json();
-            assert_eq!(silent["allowed_mentions"], json!({"parse": [], "roles": []}));
+            let silent = receiver.wait_for(2).remove(1);
+            taken(format, &silent);
+            assert_eq!(silent.json()["allowed_mentions"], json!({"parse": [], "roles": []}));
         }
         club.by(ALICE).delete(&path).expect(204);
     }
@@ -226,11 +276,7 @@ fn texts_of_members_stay_texts(#[values(Sqlite, Postgres)] backend: Backend) {
         let announced = receiver.wait_for(1)[0].clone();
         club.by(BOB).delete(&format!("/api/events/{made}")).expect(204);
         for arrived in [announced, receiver.wait_for(2)[1].clone()] {
-            let text = match format {
-                "traq" => arrived.body,
-                "slack" => text(&arrived.json()["text"]),
-                _ => text(&arrived.json()["content"]),
-            };
+            let text = taken(format, &arrived);
             let foreign = text.replace("@bob", "");
             assert!(!foreign.replace("@\u{200b}", "").contains('@'), "{format}: {text}");
             for markup in ["[a](b)", "<@U1", "!{", " #c", "`*", "\"x\""] {
@@ -302,7 +348,7 @@ fn the_digest_shows_rooms_and_events_of_the_day(#[values(Sqlite, Postgres)] back
     club.by(ALICE).patch(&path, json!({"isOn": false})).expect(200);
     advance_to(&club, "08:00:01");
     let arrived = receiver.wait_for(3);
-    let nothing = text(&arrived[2].json()["text"]);
+    let nothing = taken("slack", &arrived[2]);
     assert!(
         nothing.contains("本日は部屋の予約を取っていないようです。\n\n*")
             && nothing.ends_with("\n本日開催予定のイベントはありません。"),
@@ -337,11 +383,11 @@ fn those_who_have_not_answered_are_reminded_once(#[values(Sqlite, Postgres)] bac
     let (ending, _) = poll(&club, BOB, json!({"invitees": [id(CAROL), id(DAVE)], "deadline": deadline}));
     club.clock.advance(TimeDelta::hours(7));
     let arrived = receiver.wait_for(1);
-    let reminded = text(&arrived[0].json()["text"]);
+    let reminded = taken("slack", &arrived[0]);
     assert!(reminded.starts_with("*An event begins soon, and some have not answered*\n<"), "{reminded}");
     assert!(reminded.contains(&made) && reminded.ends_with("\n\nPlease say whether you come:\n@carol"), "{reminded}");
     club.clock.advance(TimeDelta::hours(2));
-    let reminded = text(&receiver.wait_for(2)[1].json()["text"]);
+    let reminded = taken("slack", &receiver.wait_for(2)[1]);
     assert!(reminded.contains(ending.rsplit('/').next().unwrap()), "{reminded}");
     assert!(reminded.ends_with("\n\nPlease say when you can come:\n@carol @dave"), "{reminded}");
     club.clock.advance(TimeDelta::hours(1));
