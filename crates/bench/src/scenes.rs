@@ -43,6 +43,7 @@ pub struct Facts {
     /// Ids. A service leaves the ids of the other one's objects empty.
     pub event: String,
     pub project: String,
+    pub projects: Vec<String>,
     pub contest: String,
     pub group: String,
     pub feed: String,
@@ -64,8 +65,11 @@ const fn page(name: &'static str, service: Service, requests: fn(&Facts) -> Requ
     reading(name, service, Bound::Page, requests)
 }
 
+/// The number of projects of the scene that changes the members of many.
+const PROJECTS: usize = 100;
+
 /// All scenes. For each service, those that write come last, because they change what others read.
-pub const ALL: [Scene; 32] = [
+pub const ALL: [Scene; 33] = [
     reading("week", Service::Booking, Bound::Spread, |f| get(f, &f.events(7))),
     reading("calendar", Service::Booking, Bound::General, |f| get(f, &f.events(92))),
     reading("search", Service::Booking, Bound::General, |f| get(f, &format!("/api/events?dateBegin={}", f.today))),
@@ -111,7 +115,14 @@ pub const ALL: [Scene; 32] = [
         service: Service::Portfolio,
         bound: Bound::General,
         status: &[204],
-        requests: put_members,
+        requests: |f| put_members(f, &f.projects[..1]),
+    },
+    Scene {
+        name: "p-members-many",
+        service: Service::Portfolio,
+        bound: Bound::General,
+        status: &[204],
+        requests: |f| put_members(f, &f.projects),
     },
 ];
 
@@ -129,6 +140,7 @@ impl Facts {
             me: String::new(),
             event: String::new(),
             project: String::new(),
+            projects: Vec::new(),
             contest: String::new(),
             group: String::new(),
             feed: String::new(),
@@ -141,8 +153,9 @@ impl Facts {
             Service::Portfolio => {
                 facts.users = ids(&facts.fetch(running, "/api/v1/users").await?.0, "id");
                 facts.me = facts.users.first().cloned().ok_or("no users")?;
-                let project = ids(&facts.fetch(running, "/api/v1/projects").await?.0, "id").into_iter().next();
-                facts.project = project.ok_or("no projects")?;
+                facts.projects = ids(&facts.fetch(running, "/api/v1/projects").await?.0, "id");
+                facts.projects.truncate(PROJECTS);
+                facts.project = facts.projects.first().cloned().ok_or("no projects")?;
                 let contest = ids(&facts.fetch(running, "/api/v1/contests").await?.0, "id").into_iter().next();
                 facts.contest = contest.ok_or("no contests")?;
             }
@@ -279,13 +292,15 @@ fn book(facts: &Facts) -> Requests {
     })
 }
 
-fn put_members(facts: &Facts) -> Requests {
-    let path = format!("/api/v1/projects/{}/members", facts.project);
+/// Each project in turn gets one list of members, then each gets the other one.
+fn put_members(facts: &Facts, projects: &[String]) -> Requests {
     let span = json!({ "since": { "year": 2020, "semester": 0 } });
-    let texts = [0, 4].map(|from| {
+    let put = |from: usize, project: &String| {
         let members = facts.users.iter().skip(from).take(8);
         let members: Vec<_> = members.map(|user| json!({ "userId": user, "duration": span })).collect();
+        let path = format!("/api/v1/projects/{project}/members");
         facts.request("PUT", &path, &json!({ "members": members }).to_string())
-    });
-    Arc::new(move |number| texts[usize::from(number % 2 == 1)].clone())
+    };
+    let requests: Vec<_> = [0, 4].iter().flat_map(|from| projects.iter().map(|project| put(*from, project))).collect();
+    Arc::new(move |number| requests[usize::try_from(number).unwrap_or(0) % requests.len()].clone())
 }
