@@ -13,6 +13,7 @@ use service_kit::{
     },
     error::Error,
     state::AppState,
+    with_connection,
 };
 
 use crate::{
@@ -130,7 +131,9 @@ impl Right for IsProjectCreator {
     }
 
     fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
-        let is_creator = project_creator(conn, self.0)? == caller.id;
+        let creator: Option<DbUuid> =
+            projects::table.find(self.0).select(projects::created_by).first(conn).optional()?;
+        let is_creator = creator.ok_or_else(|| Problem::not_found("project"))? == caller.id;
         require(is_creator, caller, "the creator of the project, or an admin")
     }
 }
@@ -144,12 +147,16 @@ impl Right for IsProjectEditor {
     }
 
     fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error> {
-        if project_creator(conn, self.0)? == caller.id {
-            return Ok(());
-        }
-        let member = project_members::table.find((self.0, caller.id)).select(project_members::user_id);
-        let is_member = member.first::<DbUuid>(conn).optional()?.is_some();
-        require(is_member, caller, "the creator of the project, one of its members, or an admin")
+        let is_caller = project_members::project_id.eq(projects::id).and(project_members::user_id.eq(caller.id));
+        let project = projects::table.left_join(project_members::table.on(is_caller)).filter(projects::id.eq(self.0));
+        let people = project.select((projects::created_by, project_members::user_id.nullable()));
+        let people: Option<(DbUuid, Option<DbUuid>)> = with_connection!(conn, c => people.first(c)).optional()?;
+        let (creator, member) = people.ok_or_else(|| Problem::not_found("project"))?;
+        require(
+            creator == caller.id || member.is_some(),
+            caller,
+            "the creator of the project, one of its members, or an admin",
+        )
     }
 }
 
@@ -272,11 +279,6 @@ impl<R: OfDeletable> Right for EvenDeleted<R> {
             other => other,
         }
     }
-}
-
-fn project_creator(conn: &mut AnyConnection, project: DbUuid) -> Result<DbUuid, Error> {
-    let creator = projects::table.find(project).select(projects::created_by).first(conn).optional()?;
-    creator.ok_or_else(|| Problem::not_found("project").into())
 }
 
 /// A host of an event.

@@ -72,7 +72,9 @@ pub fn show_created(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result
 )]
 #[get("")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
-    who.list(page, |conn, _, page| page.rows(queries::list(conn, &page.bounds()?)?, Row::position, Contest::new)).await
+    who.in_one_statement()
+        .list(page, |conn, _, page| page.rows(queries::list(conn, &page.bounds()?)?, Row::position, Contest::new))
+        .await
 }
 
 /// Create a contest

@@ -83,12 +83,13 @@ impl Changes {
 
 /// Contests, ordered by start, the latest first, and by id.
 pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
-    let order = (contests::since.desc(), contests::id);
-    let mut query = contests::table.select(Row::as_select()).order(order).into_boxed();
-    if let Some((since, id)) = bounds.after {
-        query = after!(query, contests::since; < since, contests::id; > id);
-    }
-    Ok(query.limit(bounds.rows).load(conn)?)
+    Ok(with_connection!(conn, c => {
+        let mut query = contests::table.order((contests::since.desc(), contests::id)).into_boxed();
+        if let Some((since, id)) = bounds.after {
+            query = after!(query, contests::since; < since, contests::id; > id);
+        }
+        query.limit(bounds.rows).select(Row::as_select()).load(c)
+    })?)
 }
 
 /// A contest of a user, and the user's teams in it.

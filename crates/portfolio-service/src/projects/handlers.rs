@@ -5,7 +5,7 @@ use common::input::Id;
 use serde_json::{Value, json};
 use service_kit::{
     database::{
-        AnyConnection, PageBounds,
+        AnyConnection,
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
@@ -16,7 +16,7 @@ use service_kit::{
 };
 
 use super::{
-    queries::{self, Row},
+    queries::{self, Row, Spans},
     restoration,
     wire::{
         CreateProjectRequest, EditProjectMembersRequest, EditProjectRequest, Project, ProjectDetail, ProjectMember,
@@ -29,11 +29,8 @@ use crate::{
 };
 
 fn detail(conn: &mut AnyConnection, id: DbUuid) -> Result<ProjectDetail, Error> {
-    let (row, link, description) = queries::get(conn, id)?;
-    let members = queries::members_within(conn, id, row.span()?, &PageBounds::all())?
-        .into_iter()
-        .map(ProjectMember::new)
-        .collect();
+    let ((row, link, description), members) = queries::get_with_members(conn, id)?;
+    let members = members.into_iter().map(ProjectMember::new).collect();
     Ok(ProjectDetail::new(Project::new(row)?, link, description, members))
 }
 
@@ -66,11 +63,13 @@ pub fn recorded(target: Target<Caller>, id: DbUuid) -> Target<Caller> {
 /// A target of whose change the history records the members alone, which takes one statement.
 #[must_use]
 pub fn recorded_members(target: Target<Caller>, id: DbUuid) -> Target<Caller> {
-    target.recorded(&PROJECT, id, Action::Changed, move |conn| {
-        let members = queries::spans_of_members(conn, id)?.into_iter();
-        let members: Vec<_> = members.map(|(id, duration)| json!({"id": id, "duration": duration})).collect();
-        Ok(json!({ "members": members }))
-    })
+    target.recorded(&PROJECT, id, Action::Changed, move |conn| Ok(member_fields(queries::spans_of_members(conn, id)?)))
+}
+
+/// What the history records of the members of a project.
+fn member_fields(members: Spans) -> Value {
+    let member = |(id, duration)| json!({"id": id, "duration": duration});
+    json!({ "members": members.into_iter().map(member).collect::<Vec<_>>() })
 }
 
 /// Records a new project, and shows it.
@@ -91,7 +90,9 @@ pub fn show_created(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result
 )]
 #[get("")]
 pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
-    who.list(page, |conn, _, page| page.rows(queries::list(conn, &page.bounds()?)?, Row::position, Project::new)).await
+    who.in_one_statement()
+        .list(page, |conn, _, page| page.rows(queries::list(conn, &page.bounds()?)?, Row::position, Project::new))
+        .await
 }
 
 /// Create a project
@@ -128,7 +129,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>
 )]
 #[get("/{projectId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
-    who.read(move |conn, _| show(conn, (*id).into())).await
+    who.in_one_statement().read(move |conn, _| show(conn, (*id).into())).await
 }
 
 /// Change a project
@@ -237,8 +238,11 @@ pub async fn put_members(
     let target = Target::new(format!("project {id}"), move |conn, _| {
         show_members(conn, id, &ListPart::all()).map(ListPage::into_reply)
     });
-    who.update(recorded_members(target, id), move |conn, me| {
-        queries::put_members(conn, id, &members, me.id, DbTimestamp(now)).map(|()| Reply::no_content())
+    who.update(target.exclusive(), move |conn, me| {
+        let (before, after) = queries::put_members(conn, id, &members, me.id, DbTimestamp(now))?;
+        let object = (&PROJECT, id, Action::Changed);
+        history::changed(conn, &me.author, object, &member_fields(before), &member_fields(after))?;
+        Ok(Reply::no_content())
     })
     .await
 }

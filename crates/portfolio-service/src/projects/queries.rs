@@ -1,16 +1,16 @@
 //! Projects in the database.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use common::{
     problem::{Problem, code},
     semester::YearWithSemesterDuration,
 };
-use diesel::{OptionalExtension, prelude::*};
+use diesel::{OptionalExtension, prelude::*, upsert::excluded};
 use service_kit::{
     after,
     database::{
-        AnyConnection, PageBounds,
+        AnyConnection, PageBounds, ROWS_PER_STATEMENT,
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, OnUnique},
@@ -81,6 +81,9 @@ impl MemberSpan {
     }
 }
 
+/// A project, its link and its description.
+pub type Detail = (Row, String, String);
+
 /// A new project.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
@@ -103,7 +106,7 @@ pub struct Changes {
 
 impl Changes {
     /// Whether the project has these values already.
-    fn are_in(&self, (row, link, description): &(Row, String, String)) -> bool {
+    fn are_in(&self, (row, link, description): &Detail) -> bool {
         self.name.as_ref().is_none_or(|name| *name == row.name)
             && self.link.as_ref().is_none_or(|new| new == link)
             && self.description.as_ref().is_none_or(|new| new == description)
@@ -113,19 +116,20 @@ impl Changes {
 
 /// Projects, the newest first: by the semester they began in, the latest one first, then by id.
 pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<Vec<Row>, Error> {
-    let newest = (projects::since.desc(), projects::id);
-    let mut query = projects::table.select(Row::as_select()).order(newest).into_boxed();
-    if let Some((since, id)) = bounds.after {
-        query = after!(query, projects::since; < since, projects::id; > id);
-    }
-    Ok(query.limit(bounds.rows).load(conn)?)
+    Ok(with_connection!(conn, c => {
+        let mut query = projects::table.order((projects::since.desc(), projects::id)).into_boxed();
+        if let Some((since, id)) = bounds.after {
+            query = after!(query, projects::since; < since, projects::id; > id);
+        }
+        query.limit(bounds.rows).select(Row::as_select()).load(c)
+    })?)
 }
 
-/// One project with its link and its description.
+/// One project.
 ///
 /// # Errors
 /// 404 when there is none.
-pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<(Row, String, String), Error> {
+pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
     let project = projects::table.find(id);
     let row = with_connection!(conn, c => {
         project.select((Row::as_select(), projects::link, projects::description)).first(c)
@@ -133,7 +137,40 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<(Row, String, String)
     row.optional()?.ok_or_else(not_found)
 }
 
-/// The members of a project, ordered by name, each with the span that answers show.
+/// A member of a project, and the span that answers show.
+pub type Member = (Person, YearWithSemesterDuration);
+
+/// One project, and its members, ordered by name.
+///
+/// # Errors
+/// 404 when there is none.
+pub fn get_with_members(conn: &mut AnyConnection, id: DbUuid) -> Result<(Detail, Vec<Member>), Error> {
+    type JoinedRow = (Row, String, String, Option<Person>, Option<MemberSpan>);
+    let project = projects::table
+        .left_join(project_members::table)
+        .left_join(users::table.on(users::id.nullable().eq(project_members::user_id.nullable())))
+        .filter(projects::id.eq(id))
+        .order((users::name, users::id));
+    let rows: Vec<JoinedRow> = with_connection!(conn, c => project
+        .select((
+            Row::as_select(),
+            projects::link,
+            projects::description,
+            Option::<Person>::as_select(),
+            Option::<MemberSpan>::as_select(),
+        ))
+        .load(c)?);
+    let (mut project, mut members) = (None, Vec::new());
+    for (row, link, description, person, span) in rows {
+        if let (Some(person), Some(span)) = (person, span) {
+            members.push((person, span.shown_within(row.span()?)?));
+        }
+        project = Some((row, link, description));
+    }
+    Ok((project.ok_or_else(not_found)?, members))
+}
+
+/// The members of a project, ordered by name.
 ///
 /// # Errors
 /// 404 when there is no such project.
@@ -141,7 +178,7 @@ pub fn members(
     conn: &mut AnyConnection,
     id: DbUuid,
     bounds: &PageBounds<people::queries::Position>,
-) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
+) -> Result<Vec<Member>, Error> {
     let project: Option<Row> = projects::table.find(id).select(Row::as_select()).first(conn).optional()?;
     members_within(conn, id, project.ok_or_else(not_found)?.span()?, bounds)
 }
@@ -152,35 +189,32 @@ pub fn members_within(
     id: DbUuid,
     project: YearWithSemesterDuration,
     bounds: &PageBounds<people::queries::Position>,
-) -> Result<Vec<(Person, YearWithSemesterDuration)>, Error> {
-    let members = project_members::table
-        .inner_join(users::table)
-        .filter(project_members::project_id.eq(id))
-        .order((users::name, users::id))
-        .limit(bounds.rows);
-    let rows: Vec<(Person, MemberSpan)> = match &bounds.after {
-        None => with_connection!(conn, c => members.select((Person::as_select(), MemberSpan::as_select())).load(c)),
-        Some((name, id)) => after!(members, users::name; > name, users::id; > *id)
-            .select((Person::as_select(), MemberSpan::as_select()))
-            .load(conn),
-    }?;
+) -> Result<Vec<Member>, Error> {
+    let rows: Vec<(Person, MemberSpan)> = with_connection!(conn, c => {
+        let members = project_members::table.inner_join(users::table).filter(project_members::project_id.eq(id));
+        let mut members = members.order((users::name, users::id)).limit(bounds.rows).into_boxed();
+        if let Some((name, id)) = &bounds.after {
+            members = after!(members, users::name; > name, users::id; > *id);
+        }
+        members.select((Person::as_select(), MemberSpan::as_select())).load(c)
+    })?;
     rows.into_iter().map(|(person, span)| Ok((person, span.shown_within(project)?))).collect()
 }
 
-/// The members of a project by id, each with the span that answers show. Empty if there is no such project.
-pub fn spans_of_members(
-    conn: &mut AnyConnection,
-    id: DbUuid,
-) -> Result<Vec<(DbUuid, YearWithSemesterDuration)>, Error> {
-    let members = project_members::table.inner_join(projects::table).filter(project_members::project_id.eq(id));
-    let rows: Vec<(DbUuid, MemberSpan, (Half, Option<Half>))> = with_connection!(conn, c => members
-        .order(project_members::user_id)
-        .select((project_members::user_id, MemberSpan::as_select(), (projects::since, projects::until)))
-        .load(c)?);
-    let shown = |(user, span, project): (DbUuid, MemberSpan, (Half, Option<Half>))| {
-        Ok((user, span.shown_within(Columns::from(project).span()?)?))
-    };
-    rows.into_iter().map(shown).collect()
+/// The members of a project by id, each with the span that answers show.
+pub type Spans = Vec<(DbUuid, YearWithSemesterDuration)>;
+
+/// The members of a project by id.
+///
+/// # Errors
+/// 404 when there is no such project.
+pub fn spans_of_members(conn: &mut AnyConnection, id: DbUuid) -> Result<Spans, Error> {
+    let (project, members) = load_members(conn, id)?;
+    shown_spans(project, &members)
+}
+
+fn shown_spans(project: Columns, members: &BTreeMap<DbUuid, MemberSpan>) -> Result<Spans, Error> {
+    members.iter().map(|(user, span)| Ok((*user, span.shown_within(project.span()?)?))).collect()
 }
 
 /// A project of a user, and the user's span that answers show.
@@ -192,12 +226,9 @@ pub type OfUser = (Row, YearWithSemesterDuration);
 /// 404 when there is no such user.
 pub fn of_user(conn: &mut AnyConnection, user: DbUuid, bounds: &PageBounds<Position>) -> Result<Vec<OfUser>, Error> {
     people::queries::check_exists(conn, user)?;
-    let mut query = project_members::table
-        .inner_join(projects::table)
-        .filter(project_members::user_id.eq(user))
-        .select((Row::as_select(), MemberSpan::as_select()))
-        .order((projects::since.desc(), projects::id))
-        .into_boxed();
+    let query = project_members::table.inner_join(projects::table).filter(project_members::user_id.eq(user));
+    let query = query.select((Row::as_select(), MemberSpan::as_select()));
+    let mut query = query.order((projects::since.desc(), projects::id)).into_boxed();
     if let Some((since, id)) = bounds.after {
         query = after!(query, projects::since; < since, projects::id; > id);
     }
@@ -249,7 +280,8 @@ pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTi
     if rows == 0 { Err(not_found()) } else { Ok(()) }
 }
 
-/// Replaces the members of a project on behalf of `me`. `members` has no repeated users.
+/// Replaces the members of a project on behalf of `me`, and returns those before and after. `members` has no repeated
+/// users. The target of the operation is exclusive: otherwise two concurrent lists would mix.
 ///
 /// # Errors
 /// 404 when there is no such project; 400 for an unknown user.
@@ -259,17 +291,19 @@ pub fn put_members(
     members: &[(DbUuid, YearWithSemesterDuration)],
     me: DbUuid,
     now: DbTimestamp,
-) -> Result<(), Error> {
+) -> Result<(Spans, Spans), Error> {
+    let (project, former) = load_members(conn, id)?;
     let users: Vec<_> = members.iter().map(|(user, _)| *user).collect();
-    let (project, former) = lock_members(conn, id)?;
     let members = members.iter().map(|(user, span)| (*user, MemberSpan::of_project(project, *span))).collect();
     if users.iter().any(|user| !former.contains_key(user)) {
         references::check_exist(conn, &users, |n| format!("/members/{n}/userId"))?;
     }
-    replace_members(conn, id, &former, &members, me, now)
+    replace_members(conn, id, &former, &members, me, now)?;
+    Ok((shown_spans(project, &former)?, shown_spans(project, &members)?))
 }
 
-/// Gives a user a span in a project, or removes them from it, on behalf of `me`. The other members stay as they are.
+/// Gives a user a span in a project, or removes them from it, on behalf of `me`. The other members stay as they are. The
+/// target of the operation is exclusive.
 ///
 /// # Errors
 /// 404 when there is no such project or user.
@@ -280,7 +314,7 @@ pub fn put_member(
     me: DbUuid,
     now: DbTimestamp,
 ) -> Result<(), Error> {
-    let (project, former) = lock_members(conn, id)?;
+    let (project, former) = load_members(conn, id)?;
     let mut members = former.clone();
     match span {
         Some(span) => {
@@ -292,39 +326,41 @@ pub fn put_member(
     replace_members(conn, id, &former, &members, me, now)
 }
 
-/// The spans of a project and of its members. Locks the project: otherwise two concurrent lists would mix, or conflict in
-/// a row that both insert.
-fn lock_members(conn: &mut AnyConnection, id: DbUuid) -> Result<(Columns, HashMap<DbUuid, MemberSpan>), Error> {
-    let project = projects::table.find(id).select((projects::since, projects::until));
-    let span: Option<(Half, Option<Half>)> = match conn {
-        AnyConnection::Postgresql(pg) => project.for_no_key_update().first(pg).optional()?,
-        AnyConnection::Sqlite(sqlite) => project.first(sqlite).optional()?,
-    };
-    let span = span.ok_or_else(not_found)?;
-    let members = project_members::table.filter(project_members::project_id.eq(id));
-    let members: Vec<(DbUuid, MemberSpan)> = with_connection!(conn, c => members
-        .select((project_members::user_id, MemberSpan::as_select()))
+/// The spans of a project and of its members.
+fn load_members(conn: &mut AnyConnection, id: DbUuid) -> Result<(Columns, BTreeMap<DbUuid, MemberSpan>), Error> {
+    type JoinedRow = ((Half, Option<Half>), Option<DbUuid>, Option<MemberSpan>);
+    let project = projects::table.left_join(project_members::table).filter(projects::id.eq(id));
+    let rows: Vec<JoinedRow> = with_connection!(conn, c => project
+        .select((
+            (projects::since, projects::until),
+            project_members::user_id.nullable(),
+            Option::<MemberSpan>::as_select(),
+        ))
         .load(c)?);
-    Ok((span.into(), members.into_iter().collect()))
+    let (span, ..) = rows.first().ok_or_else(not_found)?;
+    Ok((Columns::from(*span), rows.into_iter().filter_map(|(_, user, span)| user.zip(span)).collect()))
 }
 
+/// Writes only the rows that differ.
 fn replace_members(
     conn: &mut AnyConnection,
     id: DbUuid,
-    former: &HashMap<DbUuid, MemberSpan>,
-    members: &HashMap<DbUuid, MemberSpan>,
+    former: &BTreeMap<DbUuid, MemberSpan>,
+    members: &BTreeMap<DbUuid, MemberSpan>,
     me: DbUuid,
     now: DbTimestamp,
 ) -> Result<(), Error> {
     if former == members {
         return Ok(());
     }
+    with_connection!(conn, c => diesel::update(projects::table.find(id)).set(projects::updated_at.eq(now)).execute(c)?);
+    let gone: Vec<_> = former.keys().filter(|user| !members.contains_key(user)).collect();
     let stored = project_members::table.filter(project_members::project_id.eq(id));
-    with_connection!(conn, c => {
-        diesel::update(projects::table.find(id)).set(projects::updated_at.eq(now)).execute(c)?;
-        diesel::delete(stored).execute(c)?
-    });
-    if former.contains_key(&me) && !members.contains_key(&me) {
+    for users in gone.chunks(ROWS_PER_STATEMENT) {
+        let gone = stored.filter(project_members::user_id.eq_any(users.iter().copied()));
+        with_connection!(conn, c => diesel::delete(gone).execute(c)?);
+    }
+    if gone.contains(&&me) {
         departures::record(conn, id, me, now)?;
     }
     let row = |(user, span): (&DbUuid, &MemberSpan)| {
@@ -337,9 +373,19 @@ fn replace_members(
             project_members::follows_until.eq(span.follows_until),
         )
     };
-    let rows: Vec<_> = members.iter().map(row).collect();
-    for rows in rows.chunks(1000) {
-        with_connection!(conn, c => diesel::insert_into(project_members::table).values(rows).execute(c)?);
+    let rows: Vec<_> = members.iter().filter(|(user, span)| former.get(user) != Some(span)).map(row).collect();
+    for rows in rows.chunks(ROWS_PER_STATEMENT) {
+        with_connection!(conn, c => diesel::insert_into(project_members::table)
+            .values(rows)
+            .on_conflict((project_members::project_id, project_members::user_id))
+            .do_update()
+            .set((
+                project_members::since.eq(excluded(project_members::since)),
+                project_members::until.eq(excluded(project_members::until)),
+                project_members::follows_since.eq(excluded(project_members::follows_since)),
+                project_members::follows_until.eq(excluded(project_members::follows_until)),
+            ))
+            .execute(c)?);
     }
     Ok(())
 }

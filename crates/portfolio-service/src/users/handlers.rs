@@ -49,11 +49,12 @@ pub fn recorded(id: DbUuid) -> Target<Caller> {
 #[get("")]
 pub async fn list(who: Visitor, page: Page, query: Query<ListQuery>) -> Result<Reply, Failure> {
     let selection = query.0.into_selection()?;
-    who.list(page, move |conn, _, page| {
-        let users = queries::list(conn, &selection, &page.bounds()?)?;
-        page.rows(users, Person::position, |user| Ok(User::from(user)))
-    })
-    .await
+    who.in_one_statement()
+        .list(page, move |conn, _, page| {
+            let users = queries::list(conn, &selection, &page.bounds()?)?;
+            page.rows(users, Person::position, |user| Ok(User::from(user)))
+        })
+        .await
 }
 
 /// The caller
@@ -82,7 +83,7 @@ pub async fn me(who: ProfileOwner) -> Result<Reply, Failure> {
 )]
 #[get("/{userId}")]
 pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
-    who.read(move |conn, _| show(conn, (*id).into())).await
+    who.in_one_statement().read(move |conn, _| show(conn, (*id).into())).await
 }
 
 /// Change a user

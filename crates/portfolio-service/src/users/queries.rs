@@ -82,18 +82,19 @@ pub fn list(
     selection: &Selection,
     bounds: &PageBounds<Position>,
 ) -> Result<Vec<Person>, Error> {
-    let query =
-        users::table.select(Person::as_select()).order((users::name, users::id)).limit(bounds.rows).into_boxed();
-    let mut query = match selection {
-        Selection::Active => query.filter(users::state.eq(ACTIVE)),
-        Selection::All => query,
-        Selection::ByName(name) => query.filter(users::name.eq(name)),
-        Selection::Nobody => return Ok(Vec::new()),
-    };
-    if let Some((name, id)) = &bounds.after {
-        query = after!(query, users::name; > name, users::id; > *id);
-    }
-    Ok(query.load(conn)?)
+    Ok(with_connection!(conn, c => {
+        let query = users::table.order((users::name, users::id)).limit(bounds.rows).into_boxed();
+        let mut query = match selection {
+            Selection::Active => query.filter(users::state.eq(ACTIVE)),
+            Selection::All => query,
+            Selection::ByName(name) => query.filter(users::name.eq(name)),
+            Selection::Nobody => return Ok(Vec::new()),
+        };
+        if let Some((name, id)) = &bounds.after {
+            query = after!(query, users::name; > name, users::id; > *id);
+        }
+        query.select(Person::as_select()).load(c)
+    })?)
 }
 
 /// The number of users that a search reads at once.

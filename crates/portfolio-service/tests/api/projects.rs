@@ -579,6 +579,7 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     });
     plans::check(&club, |conn| {
         queries::get(conn, project).unwrap();
+        queries::get_with_members(conn, project).unwrap();
         for page in plans::pages(position) {
             queries::of_user(conn, bob, &page).unwrap();
         }

@@ -50,6 +50,22 @@ fn measure(club: &Club, objects: &Objects) -> Vec<(String, u64, usize)> {
 }
 
 #[rstest]
+fn frequent_reads_take_two_statements(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut objects = Objects::new();
+    objects.grow(&club, 2);
+    let paths = ["users", "users/{userId}", "projects", "projects/{projectId}", "contests"];
+    for template in paths {
+        let path = &objects.paths(&format!("/api/v1/{template}"), true)[0];
+        club.anonymous().get(path).expect(200);
+        let before = statements(&club);
+        club.anonymous().get(path).expect(200);
+        // The version of the database, and the rows.
+        assert_eq!(statements(&club) - before, 2, "{path}");
+    }
+}
+
+#[rstest]
 fn no_operation_sends_more_statements_for_more_rows(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut objects = Objects::new();

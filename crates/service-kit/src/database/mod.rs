@@ -183,19 +183,36 @@ impl Database {
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
         let ticket = Ticket::new(owner, None, false, self.limits.checkout, &self.limits);
-        self.run(&self.reader, ticket, Some(Box::new(shortcut)), Box::new(work))
+        self.run(&self.reader, ticket, Some(Box::new(|conn, _| shortcut(conn))), Box::new(work))
+    }
+
+    /// Like [`read`](Self::read), but without a transaction, for work that needs no common snapshot of its statements.
+    /// After a failure of the database, `work` runs again in a transaction, on a connection that works.
+    pub fn read_without_transaction<T, F>(&self, owner: JobOwner, work: F) -> impl Future<Output = Result<T, Error>>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
+    {
+        let ticket = Ticket::new(owner, None, false, self.limits.checkout, &self.limits);
+        self.run(&self.reader, ticket, Some(Box::new(without_transaction)), Box::new(work))
     }
 
     /// Like [`read`](Self::read), for a later page of a streamed response. It waits up to ten times as long in the
-    /// queue.
-    pub fn read_next_page<T, F>(&self, owner: JobOwner, work: F) -> impl Future<Output = Result<T, Error>>
+    /// queue. A page that takes one statement needs no transaction.
+    pub fn read_next_page<T, F>(
+        &self,
+        owner: JobOwner,
+        is_one_statement: bool,
+        work: F,
+    ) -> impl Future<Output = Result<T, Error>>
     where
         T: Send + 'static,
         F: FnMut(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
     {
         let checkout = self.limits.checkout * STREAMED_CHECKOUT_FACTOR;
         let ticket = Ticket::new(owner, None, false, checkout, &self.limits);
-        self.run(&self.reader, ticket, None, Box::new(work))
+        let shortcut = is_one_statement.then(|| Box::new(without_transaction) as Shortcut<T>);
+        self.run(&self.reader, ticket, shortcut, Box::new(work))
     }
 
     /// Runs `work` in a transaction, which is committed when it succeeds and rolled back when it fails. `work` runs
@@ -327,6 +344,14 @@ impl Database {
                 }
             }
         }
+    }
+}
+
+/// Runs work once, and not in a transaction. `None` after a failure of the database.
+fn without_transaction<T>(conn: &mut AnyConnection, work: &mut Work<T>) -> Option<Result<T, Error>> {
+    match work(conn) {
+        Err(Error::Database(_)) => None,
+        result => Some(result),
     }
 }
 

@@ -23,8 +23,8 @@ type Transactions = <AnyConnection as Connection>::TransactionManager;
 /// The work of a transaction. Boxed, because it would otherwise be part of every future that waits for it.
 pub(super) type Work<T> = Box<dyn FnMut(&mut AnyConnection) -> Result<T, Error> + Send>;
 
-/// A statement that may make a transaction unnecessary. `None` when it does not, or failed.
-pub(super) type Shortcut<T> = Box<dyn FnOnce(&mut AnyConnection) -> Option<Result<T, Error>> + Send>;
+/// What may make the transaction of this work unnecessary. `None` when it does not, or failed.
+pub(super) type Shortcut<T> = Box<dyn FnOnce(&mut AnyConnection, &mut Work<T>) -> Option<Result<T, Error>> + Send>;
 
 /// Runs `work` in a transaction on the connection of a thread, which is opened if there is none or it does not work. A
 /// write runs again when that may help. A `shortcut` runs before the transaction.
@@ -60,7 +60,7 @@ fn run_on_connection<T>(
     };
     if let Some(shortcut) = shortcut
         && ticket.begin()
-        && let Some(result) = shortcut(&mut conn)
+        && let Some(result) = shortcut(&mut conn, work)
     {
         timer.succeed();
         manager.outage.note_work();

@@ -124,7 +124,7 @@ impl Conditions {
         caller: &C,
     ) -> Result<(), Error> {
         let owner = target.is_own.then(|| caller.user()).flatten().map(|user| user.to_string());
-        let is_exclusive = self.expected.is_some() || target.recorded.is_some();
+        let is_exclusive = self.expected.is_some() || target.is_exclusive;
         lock(conn, &[&target.lock_name, owner.as_deref().unwrap_or_default()], is_exclusive)?;
         let Some(expected) = &self.expected else { return Ok(()) };
         let current = ETag::new((target.show)(conn, caller)?.body(), None);

@@ -42,6 +42,7 @@ pub struct Guard<A> {
     request: HttpRequest,
     queue: Option<QueueKey>,
     is_dry_run: bool,
+    is_one_statement: bool,
     /// The objects that the operation creates, if the daily limit applies to it.
     creates: Option<i32>,
 }
@@ -76,7 +77,7 @@ impl<A: Authenticator> FromRequest for Guard<A> {
                 // A look-up of its own, so that the operations of a user with many new credentials have one owner.
                 Admission::wait(&request).await?;
             }
-            Ok(Self { shared, request, queue: None, is_dry_run: false, creates: None })
+            Ok(Self { shared, request, queue: None, is_dry_run: false, is_one_statement: false, creates: None })
         })
     }
 }
@@ -144,6 +145,9 @@ impl<A: Authenticator> Guard<A> {
                 None => operation(conn, &caller, fingerprint),
             }
         };
+        if self.is_one_statement {
+            return database.read_without_transaction(owner, read).await;
+        }
         if !conditions.has_cached_fingerprint() {
             return database.read(owner, read).await;
         }
@@ -168,30 +172,33 @@ impl<A: Authenticator> Guard<A> {
 
     async fn list_boxed(self, page: Page, operation: ListOperation<A::Caller>) -> Result<Reply, Failure> {
         let conditions = Arc::new(Conditions::from_request(&self.request)?);
-        let (tags, first, page) = (conditions.clone(), operation.clone(), page.first());
+        let (tags, first, is_one_statement) = (conditions.clone(), operation.clone(), self.is_one_statement);
+        let page = page.first(is_one_statement);
         let result = self.read_if_modified(conditions, move |conn, caller, fingerprint| {
             let mut rows = first(conn, caller, &page)?;
-            let Some(cursor) = rows.next.take_if(|_| !page.has_limit()) else {
+            if page.has_limit() || rows.next.is_none() {
                 return Ok((tags.tag(rows.into_reply(), fingerprint), None));
-            };
-            let mut more = first(conn, caller, &page.rest(cursor))?;
-            let (mut ids, mut content) = (None, None);
-            if let Some(all) = more.ids.take() {
-                if all.ids.len() <= ListPart::MAX_REST {
-                    more = first(conn, caller, &page.these(all.ids))?;
-                } else {
-                    content = all.digest.map(|digest| tags.content(&caller.view(), &rows, &digest));
-                    ids = Some(all.ids);
-                }
             }
-            rows.append(more);
+            let (mut ids, mut content) = (None, None);
+            if let Some(cursor) = rows.next.take_if(|_| !is_one_statement) {
+                let mut more = first(conn, caller, &page.rest(cursor))?;
+                if let Some(all) = more.ids.take() {
+                    if all.ids.len() <= ListPart::MAX_REST {
+                        more = first(conn, caller, &page.these(all.ids))?;
+                    } else {
+                        content = all.digest.map(|digest| tags.content(&caller.view(), &rows, &digest));
+                        ids = Some(all.ids);
+                    }
+                }
+                rows.append(more);
+            }
             Ok(match Remaining::new(&page, &mut rows, ids) {
                 None => (tags.tag(rows.into_reply(), fingerprint), None),
                 Some(remaining) => tags.tag_stream(rows, remaining, fingerprint, content),
             })
         });
         let (reply, rest) = result.await.map_or_else(|error| (Err(error), None), |(reply, rest)| (Ok(reply), rest));
-        let shared = self.shared.clone();
+        let (shared, is_one_statement) = (self.shared.clone(), self.is_one_statement);
         let reply = self.finish(reply).map(|reply| self.cacheable(reply))?;
         let Some(rest) = rest else { return Ok(reply) };
         Ok(reply.followed_by(stream::try_unfold(Some(rest), move |rest| {
@@ -199,7 +206,7 @@ impl<A: Authenticator> Guard<A> {
             async move {
                 let Some(mut rest) = rest else { return Ok::<_, Problem>(None) };
                 let (database, page) = (shared.state.database.clone(), rest.next_part());
-                let rows = database.read_next_page(shared.owner(), move |conn| {
+                let rows = database.read_next_page(shared.owner(), is_one_statement, move |conn| {
                     let caller = shared.admit(conn, Access::Read)?.caller;
                     operation(conn, &caller, &page)
                 });
@@ -329,6 +336,15 @@ impl<A: Authenticator> Guard<A> {
     #[must_use]
     pub fn dry_run(mut self, is_dry_run: bool) -> Self {
         self.is_dry_run = is_dry_run;
+        self
+    }
+
+    /// For an operation that reads all that it shows by one statement, or each chunk of a list. Such a statement needs no
+    /// transaction. The caller is looked up before, so the tag may be of a version before the rows: one that is not
+    /// current any more, so that nobody gets a 304 for it.
+    #[must_use]
+    pub fn in_one_statement(mut self) -> Self {
+        self.is_one_statement = true;
         self
     }
 

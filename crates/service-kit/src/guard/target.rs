@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
-    history::{self, Action, Author, Entry, Kind},
+    history::{self, Action, Author, Kind},
     http::{Reply, etag::ETag},
 };
 
@@ -13,6 +13,7 @@ use crate::{
 pub struct Target<C> {
     pub(super) lock_name: String,
     pub(super) is_own: bool,
+    pub(super) is_exclusive: bool,
     #[expect(clippy::type_complexity, reason = "a closure with two arguments")]
     pub(super) show: Box<dyn FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send>,
     pub(super) recorded: Option<Recorded>,
@@ -36,7 +37,7 @@ impl<C> Target<C> {
         lock_name: impl Into<String>,
         show: impl FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send + 'static,
     ) -> Self {
-        Self { lock_name: lock_name.into(), is_own: false, show: Box::new(show), recorded: None }
+        Self { lock_name: lock_name.into(), is_own: false, is_exclusive: false, show: Box::new(show), recorded: None }
     }
 
     /// The hash in its entity tag, for a form that changes it.
@@ -61,10 +62,16 @@ impl<C> Target<C> {
         Self { is_own: true, ..Self::new(lock_name, show) }
     }
 
+    /// The operations on this `lock_name` then run one after another: for one that records its change itself
+    /// ([`history::changed`]), as it reads the fields before and knows them after.
+    #[must_use]
+    pub fn exclusive(self) -> Self {
+        Self { is_exclusive: true, ..self }
+    }
+
     /// Records the change in the history: the difference between the fields of the object before and after the
-    /// operation. The operations on this `lock_name` then run one after another, so that the difference is that of one
-    /// operation. `fields` is 404 for an object that does not exist; creations and deletions are recorded by the code
-    /// that makes them.
+    /// operation. The target is [exclusive](Self::exclusive), so that the difference is that of one operation. `fields`
+    /// is 404 for an object that does not exist; creations and deletions are recorded by the code that makes them.
     #[must_use]
     pub fn recorded(
         self,
@@ -73,7 +80,7 @@ impl<C> Target<C> {
         action: Action,
         fields: impl FnMut(&mut AnyConnection) -> Result<Value, Error> + Send + 'static,
     ) -> Self {
-        Self { recorded: Some(Recorded { kind, object, action, fields: Box::new(fields) }), ..self }
+        Self { recorded: Some(Recorded { kind, object, action, fields: Box::new(fields) }), ..self.exclusive() }
     }
 }
 
@@ -90,11 +97,6 @@ impl Recorded {
     /// Writes a row if the object had other fields before.
     pub(super) fn record(&mut self, conn: &mut AnyConnection, author: &Author, before: &Value) -> Result<(), Error> {
         let Some(after) = self.fields(conn)? else { return Ok(()) };
-        let changes = history::difference(self.kind, before, &after);
-        if changes.is_empty() {
-            return Ok(());
-        }
-        let (kind, object, action) = (self.kind, self.object, self.action);
-        history::record(conn, author, &[Entry { kind, object, action, changes }])
+        history::changed(conn, author, (self.kind, self.object, self.action), before, &after)
     }
 }

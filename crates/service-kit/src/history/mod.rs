@@ -14,6 +14,8 @@ pub use self::{
     author::{Author, By},
     difference::{Changes, difference, undo},
     kind::{Action, Kind, fields_of},
-    rows::{Entry, Row, Selection, created, deleted, load, load_selected, record, remove_before, restored, since},
+    rows::{
+        Entry, Row, Selection, changed, created, deleted, load, load_selected, record, remove_before, restored, since,
+    },
     wire::ResponseHistory,
 };

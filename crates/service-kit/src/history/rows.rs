@@ -61,6 +61,21 @@ pub fn record(conn: &mut AnyConnection, author: &Author, entries: &[Entry]) -> R
     Ok(())
 }
 
+/// Writes the row of an object if it had other fields before.
+///
+/// # Errors
+/// 500 for a failure of the database.
+pub fn changed(
+    conn: &mut AnyConnection,
+    author: &Author,
+    (kind, object, action): (&'static Kind, DbUuid, Action),
+    before: &Value,
+    after: &Value,
+) -> Result<(), Error> {
+    let changes = difference(kind, before, after);
+    if changes.is_empty() { Ok(()) } else { record(conn, author, &[Entry { kind, object, action, changes }]) }
+}
+
 /// Writes the rows of new objects with these fields.
 ///
 /// # Errors

@@ -118,11 +118,13 @@ impl Page {
         self.0
     }
 
-    /// What is read first: the page itself, or the first part of a list without a limit.
+    /// What is read first: the page itself, or the first part of a list without a limit; of a list of which each part
+    /// takes one statement, all that is answered at once.
     #[must_use]
-    pub fn first(self) -> ListPart {
+    pub fn first(self, is_one_statement: bool) -> ListPart {
         let Self(whole) = self;
-        if whole.has_limit() { whole } else { ListPart { part: Part::Chunk(FIRST), ..whole } }
+        let rows = if is_one_statement { CHUNK } else { FIRST };
+        if whole.has_limit() { whole } else { ListPart { part: Part::Chunk(rows), ..whole } }
     }
 }
 

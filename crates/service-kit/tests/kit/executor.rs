@@ -331,7 +331,7 @@ fn a_later_page_waits_when_a_new_request_is_refused(#[values(Sqlite, Postgres)] 
             end.send(()).unwrap();
             refused
         };
-        let (long, rest, refused) = tokio::join!(long, db.read_next_page(OWNER, count), others);
+        let (long, rest, refused) = tokio::join!(long, db.read_next_page(OWNER, false, count), others);
         long.unwrap();
         assert_eq!((rest.unwrap(), refused), (0, [503; 2]));
     });
@@ -364,6 +364,34 @@ fn a_shortcut_makes_the_transaction_unnecessary(#[values(Sqlite, Postgres)] back
     };
     assert_eq!(read(shortcut), (0, 1));
     assert_eq!(read(no_shortcut), (100, 4));
+}
+
+#[rstest]
+fn a_read_without_transaction_gets_one_only_after_a_failure(#[values(Sqlite, Postgres)] backend: Backend) {
+    let database = &TestDatabase::new(backend);
+    let db = one_connection(database);
+    let before = db.statements().get();
+    assert_eq!(block_on(db.read_without_transaction(OWNER, count)).unwrap(), 0);
+    assert_eq!(db.statements().get() - before, 1);
+    let refused = |_: &mut AnyConnection| Err::<i64, _>(Problem::not_found("item").into());
+    assert_eq!(status(block_on(db.read_without_transaction(OWNER, refused))), 404);
+    assert_eq!(db.statements().get() - before, 1);
+    let mut attempts = 0;
+    let fails_first = move |conn: &mut AnyConnection| {
+        attempts += 1;
+        if attempts == 1 { Ok(i64::try_from(sql_query("SELECT missing").execute(conn)?).unwrap()) } else { count(conn) }
+    };
+    assert_eq!(block_on(db.read_without_transaction(OWNER, fails_first)).unwrap(), 0);
+    assert_eq!(db.statements().get() - before, 5);
+}
+
+#[test]
+fn a_read_without_transaction_survives_a_lost_connection() {
+    let database = &TestDatabase::postgres();
+    let db = one_connection(database);
+    let process = settings(&db, &["SELECT pg_backend_pid()::text AS value"]).remove(0);
+    sql_query(format!("SELECT pg_terminate_backend({process})")).execute(&mut database.connect()).unwrap();
+    assert_eq!(block_on(db.read_without_transaction(OWNER, count)).unwrap(), 0);
 }
 
 /// The statement that a shortcut begins with may be the first to notice that a connection is lost.
