@@ -59,7 +59,6 @@ google-calendar = Add to Google Calendar
 duplicate = Again on another day
 edit = Edit
 delete = Delete
-cancel = Cancel
 save = Save
 edit-event = Edit the event
 delete-event = Delete this event?
@@ -83,14 +82,26 @@ free-instead = The room is free at these times. Press one to take it instead:
 present-version = As it is now
 discard-mine = Leave it as it is now, and begin again
 
-choose-who-you-are = Choose who you are
-development = This is a development installation: anybody can sign in as any user.
-no-users = There are no active users yet. Start the service with --demo or --directory-file to have some.
 not-signed-in = You are not signed in
 signed-in-as = You are signed in as { $name }
 sign-in-as-other = Sign in as somebody else
-sign-out-question = Sign out?
 documentation = Documentation
+
+sign-in-again = Sign in again
+sign-in-cancelled = The sign-in was cancelled at the sign-in provider, or it does not let this account in.
+sign-in-busy = The sign-in provider has a fault or too much to do. Please sign in again in a minute.
+sign-in-unavailable = The sign-in provider does not answer, or its answer is not understood. Please sign in again in a minute.
+sign-in-unusable-account = The sign-in provider does not describe your account as this service needs it. Please tell whoever runs this service.
+problem-bad-login = The sign-in cannot be finished
+problem-bad-login-about = It was begun in another browser, took more than ten minutes, has been finished already, or was refused by the sign-in provider.
+problem-sign-in-misconfigured = Sign-in is not set up correctly
+problem-sign-in-misconfigured-about = Another attempt does not help. Please tell whoever runs this service.
+problem-not-a-member = Only members can sign in
+problem-not-a-member-about = Your account is not in the club's directory. Whoever runs this service can add it there.
+problem-name-taken = The sign-in name belongs to another person
+problem-name-taken-about = Another account has already signed in under this name. Whoever runs this service can resolve this.
+problem-unusable-name = The account has no name that can be used
+problem-unusable-name-about = A sign-in name has 1 to 32 of the characters A-Z a-z 0-9 _ . @ + -. Choose one at the sign-in provider.
 
 polls = Polls
 polls-waiting = Polls that wait for me
@@ -102,7 +113,10 @@ poll-open = Open
 poll-closed = Closed
 poll-confirmed = Confirmed
 deadline-at = Answers until { $at }
-answers-of = { $n } of { $all } have answered
+answers-of = { $all ->
+    [0] { $n } answered
+   *[other] { $n } of { $all } have answered
+}
 new-poll = New poll
 poll-event = To the event
 my-times = When can I come?
@@ -335,8 +349,6 @@ board-shared-not-held = shared, place not held
 board-free-times = Free times
 board-only-shared = (shared events only)
 board-screen = { $n } of { $all }
-board-for-members = Members of the club may see the board.
-board-today = Today's board
 board-unavailable = The board cannot be shown at present
 board-disconnected = This screen is not connected any more
 board-disconnected-about = Whoever looks after the screen can connect it again.

@@ -50,7 +50,6 @@ google-calendar = Googleカレンダーに追加
 duplicate = 別の日にもう一度
 edit = 編集
 delete = 削除
-cancel = キャンセル
 save = 保存
 edit-event = イベントの編集
 delete-event = このイベントを削除しますか
@@ -74,14 +73,26 @@ free-instead = この部屋は次の時間に空いています。押すとそ�
 present-version = 現在の内容
 discard-mine = 現在の内容のままにして、編集をやり直す
 
-choose-who-you-are = 誰としてログインしますか
-development = これは開発用の環境です。誰でも任意のユーザーとしてログインできます。
-no-users = 有効なユーザーがいません。--demo または --directory-file をつけて起動してください。
 not-signed-in = ログインしていません
 signed-in-as = { $name }さんとしてログインしています
 sign-in-as-other = 別の人としてログイン
-sign-out-question = ログアウトしますか
 documentation = ドキュメント
+
+sign-in-again = もう一度ログイン
+sign-in-cancelled = ログインがキャンセルされたか、このアカウントではログインできません。
+sign-in-busy = ログイン先のサービスが混み合っているか、障害が起きています。少し待ってからもう一度ログインしてください。
+sign-in-unavailable = ログイン先のサービスから正しい応答がありません。少し待ってからもう一度ログインしてください。
+sign-in-unusable-account = ログイン先のサービスから、アカウントの必要な情報が得られません。管理者に連絡してください。
+problem-bad-login = ログインを完了できませんでした
+problem-bad-login-about = 別のブラウザーで始めた、10分以上かかった、すでに完了している、またはログイン先で拒否された可能性があります。
+problem-sign-in-misconfigured = ログインが正しく設定されていません
+problem-sign-in-misconfigured-about = やり直しても解決しません。管理者に連絡してください。
+problem-not-a-member = ログインできるのは部員だけです
+problem-not-a-member-about = このアカウントは部員名簿にありません。管理者が登録できます。
+problem-name-taken = このログイン名は別の人のものです
+problem-name-taken-about = 別のアカウントがこの名前でログインしたことがあります。管理者が解決できます。
+problem-unusable-name = 使えるログイン名がありません
+problem-unusable-name-about = ログイン名は A-Z a-z 0-9 _ . @ + - の1文字から32文字です。ログイン先のサービスで設定してください。
 
 polls = 日程調整
 polls-waiting = 回答待ちの日程調整
@@ -93,7 +104,10 @@ poll-open = 受付中
 poll-closed = 締切済み
 poll-confirmed = 確定
 deadline-at = 回答期限 { $at }
-answers-of = { $all }人中{ $n }人が回答
+answers-of = { $all ->
+    [0] { $n }人が回答
+   *[other] { $all }人中{ $n }人が回答
+}
 new-poll = 日程調整を作る
 poll-event = イベントのページへ
 my-times = 参加できる時間
@@ -320,8 +334,6 @@ board-shared-not-held = 共有、サークルの部屋ではない場所
 board-free-times = 空き時間
 board-only-shared = (共有のイベントのみ)
 board-screen = { $n } / { $all }
-board-for-members = ボードは部員だけが見られます。
-board-today = 今日のボード
 board-unavailable = 現在ボードを表示できません
 board-disconnected = この画面の接続は切れています
 board-disconnected-about = 画面の管理者が再接続できます。

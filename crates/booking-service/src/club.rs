@@ -69,6 +69,8 @@ impl Club {
             vary: "Cookie, Authorization".to_owned(),
             keys: Some(self.keys.clone()),
             is_development: self.is_development,
+            sign_in: Some("/sign-in?to={to}".to_owned()),
+            has_sign_out: true,
         }
     }
 }

@@ -63,7 +63,6 @@ pub static INFO: ServiceInfo = ServiceInfo {
     front_pages,
     front_page_paths: pages::PATHS,
     front_form_paths: pages::FORM_PATHS,
-    sign_in_page: Some(sign_in::PAGE),
     purge: deletion::purge,
     document: Document::openapi,
 };

@@ -11,7 +11,7 @@ use club_directory::Source;
 use common::{problem::Problem, semester::YearWithSemester, time::Timestamp};
 use service_kit::{error::Failure, state::AnswerOptions};
 
-use crate::{config::Config, proxy_user::Proxies};
+use crate::{config::Config, identity::Identity};
 
 /// The settings of the club. As an argument of a handler, it is a clone of the shared ones.
 #[derive(Debug, Clone)]
@@ -47,13 +47,20 @@ impl Club {
     /// The settings that cached answers depend on. Admin rights, which differ by caller, are part of the caller's
     /// [`view`](service_kit::guard::Caller::view).
     #[must_use]
-    pub fn answer_options(&self, proxies: &Proxies, is_development: bool) -> AnswerOptions {
+    pub fn answer_options(&self, identity: &Identity) -> AnswerOptions {
         // An authenticating proxy identifies users by its own cookies or credentials. A cache in front of it must not
         // mix the answers to different users.
-        let headers = proxies.headers.iter().map(HeaderName::as_str);
+        let headers = identity.proxies.headers.iter().map(HeaderName::as_str);
         let vary = ["Authorization", "Cookie"].into_iter().chain(headers).collect::<Vec<_>>().join(", ");
         let options = format!("{} {}", self.zone, self.origin);
-        AnswerOptions { options, vary, is_development, keys: None }
+        AnswerOptions {
+            options,
+            vary,
+            keys: None,
+            is_development: identity.is_development,
+            sign_in: identity.sign_in.clone(),
+            has_sign_out: identity.is_development,
+        }
     }
 
     /// The semester of an instant in the club's time zone.

@@ -15,14 +15,15 @@ use service_kit::{
     },
     database,
     http::cidr::Cidr,
+    page::is_local,
 };
 use url::Url;
 
 use crate::{
     bearer::BearerSettings,
     booking::BookingOptions,
-    identity::{Identity, is_sign_in_name},
-    proxy_user::Proxies,
+    identity::{DEVELOPMENT_PAGE, Identity, is_sign_in_name},
+    proxy_user::{DEVELOPMENT_COOKIE, Proxies},
 };
 
 /// Projects, contests, groups, events and accounts of a student club's members.
@@ -118,6 +119,11 @@ pub struct IdentityOptions {
         default_value = "X-Forwarded-User,X-Showcase-User"
     )]
     pub identity_headers: Vec<HeaderName>,
+
+    /// Where the proxy signs people in: a path, or a URL of another site. `{to}` stands for the page to return to, as in
+    /// `/oauth2/start?rd={to}`. The service's pages link to it.
+    #[arg(long, env = "SIGN_IN_URL", value_name = "URL", global = true, value_parser = sign_in_url)]
+    pub sign_in_url: Option<String>,
 
     /// URL of the OpenID Connect issuer of bearer tokens, exactly as in their `iss`.
     #[arg(long, env = "OIDC_ISSUER", value_name = "URL", global = true)]
@@ -241,9 +247,18 @@ impl Config {
             return Err(faults);
         }
         let trusted = if is_configured { trusted_proxies.clone() } else { Cidr::LOOPBACK.to_vec() };
-        let proxies = Proxies { trusted, headers };
-        Ok(Identity { proxies, bearer, is_development: !is_configured })
+        let is_development = !is_configured;
+        let proxies = Proxies { trusted, headers, cookie: is_development.then_some(DEVELOPMENT_COOKIE) };
+        let page = is_development.then(|| format!("{DEVELOPMENT_PAGE}?to={{to}}"));
+        Ok(Identity { proxies, bearer, is_development, sign_in: options.sign_in_url.clone().or(page) })
     }
+}
+
+/// Parses a path, or an address that browsers can open.
+fn sign_in_url(text: &str) -> Result<String, String> {
+    let is_web_address = Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "https" | "http"));
+    let is_usable = is_local(text) || is_web_address;
+    if is_usable { Ok(text.to_owned()) } else { Err("must be a path, or an http or https address".to_owned()) }
 }
 
 impl IdentityOptions {

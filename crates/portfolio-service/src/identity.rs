@@ -14,6 +14,9 @@ use crate::{
     proxy_user::{Proxies, ProxyUser},
 };
 
+/// The page of development mode on which anybody on this machine chooses a user.
+pub const DEVELOPMENT_PAGE: &str = "/dev/sign-in";
+
 /// The configured sources of identity.
 #[derive(Debug, Clone)]
 pub struct Identity {
@@ -23,6 +26,8 @@ pub struct Identity {
     pub bearer: Option<BearerSettings>,
     /// No source is configured: the headers of every client on this machine are trusted.
     pub is_development: bool,
+    /// The address on which people sign in, with `{to}` for the page to return to.
+    pub sign_in: Option<String>,
 }
 
 /// Who a request is from, by their sign-in name.
@@ -92,10 +97,12 @@ impl Person {
 /// Whether a request has a token or the header of a trusted proxy, valid or not.
 #[must_use]
 pub fn has_credential(request: &HttpRequest) -> bool {
-    let peer = request.peer_addr().map(|peer| peer.ip());
-    let proxies = request.app_data::<Data<Proxies>>();
-    request.headers().contains_key(header::AUTHORIZATION)
-        || proxies.is_some_and(|proxies| proxies.read(request.headers(), peer) != ProxyUser::Anonymous)
+    // The middleware has taken the headers off, if it has run.
+    let user = request.extensions().get::<ProxyUser>().cloned().unwrap_or_else(|| {
+        let (peer, proxies) = (request.peer_addr().map(|peer| peer.ip()), request.app_data::<Data<Proxies>>());
+        proxies.map_or(ProxyUser::Anonymous, |proxies| proxies.read(request.headers(), peer))
+    });
+    request.headers().contains_key(header::AUTHORIZATION) || user != ProxyUser::Anonymous
 }
 
 /// The `Authorization` header of a request.

@@ -17,7 +17,7 @@
 //! 11. [`pages`]: the pages on which members act
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] assembles the service, [`commands`] is the command
-//! line, [`demo`] fills the database with a made-up club, and [`import`] imports the data of the system that the
+//! line, `development` signs people in on this machine, [`demo`] fills the database with a made-up club, and [`import`] imports the data of the system that the
 //! service replaces.
 
 pub mod account_type;
@@ -54,6 +54,7 @@ pub mod users;
 
 pub mod commands;
 pub mod demo;
+mod development;
 mod front_page;
 pub mod import;
 pub mod server;

@@ -7,7 +7,7 @@ use actix_web::{
     Error, HttpMessage,
     body::MessageBody,
     dev::{ServiceRequest, ServiceResponse},
-    http::header::{HeaderMap, HeaderName},
+    http::header::{self, HeaderMap, HeaderName},
     middleware::Next,
     web::Data,
 };
@@ -20,7 +20,12 @@ pub struct Proxies {
     pub trusted: Vec<Cidr>,
     /// The headers with the sign-in name.
     pub headers: Vec<HeaderName>,
+    /// The cookie with the sign-in name, where no header has one; only in development mode.
+    pub cookie: Option<&'static str>,
 }
+
+/// The cookie with the name of the user whom the page of development mode has signed in.
+pub const DEVELOPMENT_COOKIE: &str = "development_user";
 
 /// The caller as named by the proxy. The middleware [`proxy_user`] puts it into the extensions of each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +58,14 @@ impl Proxies {
             };
             user = if user == ProxyUser::Anonymous || user == name { name } else { ProxyUser::Unusable };
         }
-        user
+        if user == ProxyUser::Anonymous { self.in_cookie(headers).unwrap_or(user) } else { user }
+    }
+
+    fn in_cookie(&self, headers: &HeaderMap) -> Option<ProxyUser> {
+        let (wanted, sent) = (self.cookie?, headers.get_all(header::COOKIE));
+        let cookies = sent.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
+        let mut pairs = cookies.filter_map(|cookie| cookie.trim().split_once('='));
+        pairs.find(|(name, _)| *name == wanted).map(|(_, name)| ProxyUser::Name(name.to_owned()))
     }
 
     /// Removes the headers and returns the user that they named.
@@ -87,7 +99,7 @@ mod tests {
 
     fn user(peer: &str, sent_headers: &[(&'static str, &'static [u8])]) -> ProxyUser {
         let headers = ["x-forwarded-user", "x-showcase-user"].map(HeaderName::from_static).to_vec();
-        let proxies = Proxies { trusted: vec!["10.0.0.0/8".parse().unwrap()], headers };
+        let proxies = Proxies { trusted: vec!["10.0.0.0/8".parse().unwrap()], headers, cookie: None };
         let mut map = HeaderMap::new();
         map.insert(HeaderName::from_static("accept"), HeaderValue::from_static("*/*"));
         for (name, value) in sent_headers {

@@ -30,7 +30,7 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    contests, deletion, demo, events, feeds, front_page, groups, history,
+    contests, deletion, demo, development, events, feeds, front_page, groups, history,
     identity::{Identity, has_credential},
     pages, profiles, projects,
     proxy_user::proxy_user,
@@ -70,7 +70,6 @@ pub static INFO: ServiceInfo = ServiceInfo {
     front_pages,
     front_page_paths: pages::PATHS,
     front_form_paths: pages::FORM_PATHS,
-    sign_in_page: None,
     purge: deletion::purge,
     document: Document::openapi,
 };
@@ -110,6 +109,7 @@ fn routes(config: &mut ServiceConfig<'_>) {
 fn front_pages(config: &mut web::ServiceConfig) {
     config
         .service(web::resource("/").wrap(from_fn(proxy_user)).route(web::get().to(front_page::show)))
+        .configure(development::routes)
         .configure(pages::routes)
         .configure(projects::pages)
         .configure(contests::pages)
@@ -172,17 +172,11 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     // Takes as long as opening the database.
     let document = tokio::task::spawn_blocking(|| INFO.openapi());
     let db = open(config).await?;
-    let Identity { proxies, bearer, is_development } =
-        config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
+    let identity = config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
+    let answer_options = club.answer_options(&identity);
+    let Identity { proxies, bearer, .. } = identity;
     let document = document.await?;
-    let state = AppState::new(
-        &INFO,
-        &document,
-        &config.server,
-        db.clone(),
-        clock.clone(),
-        club.answer_options(&proxies, is_development),
-    );
+    let state = AppState::new(&INFO, &document, &config.server, db.clone(), clock.clone(), answer_options);
     sync::start(&state, &club, config.sync_interval).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await

@@ -95,10 +95,9 @@ const components = () => ({
 
 // A sign-in returns to the operation that the page shows.
 const signIn = document.querySelector('#sign-in');
+const signInAddress = signIn?.href;
 signIn?.addEventListener('click', () => {
-  const address = new URL(signIn.href);
-  address.searchParams.set('to', `/docs/${location.hash}`);
-  signIn.href = address;
+  signIn.href = signInAddress.replace('%2Fdocs%2F', encodeURIComponent(`/docs/${location.hash}`));
 });
 
 const openApi = await (await fetch('/openapi.json')).json();

@@ -6,13 +6,14 @@ use actix_web::{
     web::{self, Data, Path, Redirect},
 };
 use common::problem::{Problem, code};
+use maud::html;
 use serde_json::json;
 use url::form_urlencoded;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::{
     error::Failure,
-    http::{Reply, etag::CachedTags, html},
+    http::{Reply, etag::CachedTags, html as html_page},
     metrics,
     page::{self, PageContext},
     state::AppState,
@@ -87,7 +88,7 @@ async fn show_metrics(req: HttpRequest, state: Data<AppState>) -> Result<HttpRes
 }
 
 async fn problems(req: HttpRequest, state: Data<AppState>, page: PageContext) -> Result<Reply, Failure> {
-    if html::is_preferred(&req) {
+    if html_page::is_preferred(&req) {
         return Ok(page::show_problems(&page));
     }
     Ok(Reply::json(&state.codes().collect::<Vec<_>>())?)
@@ -101,7 +102,7 @@ async fn problem(
 ) -> Result<Reply, Failure> {
     let code = state.codes().find(|code| code.name == name.as_str());
     let code = code.ok_or_else(|| Problem::not_found("problem code"))?;
-    if html::is_preferred(&req) {
+    if html_page::is_preferred(&req) {
         return Ok(page::show_problem(&page, code));
     }
     Ok(Reply::json(code)?)
@@ -122,10 +123,8 @@ async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
 /// The script replaces the link to the sign-in by the name of the caller, and asks for that if there is a credential:
 /// a browser would log the 401 of an anonymous caller as an error of the page.
 async fn docs_page(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
-    let sign_in = match state.sign_in_page() {
-        Some(path) => format!("<a id=\"sign-in\" href=\"{path}?to=/docs/\">Sign in</a>"),
-        None => String::new(),
-    };
+    let link = state.sign_in_address("/docs/").map(|address| html! { a #sign-in href=(address) { "Sign in" } });
+    let sign_in = link.unwrap_or_default().into_string();
     let has_credential = (state.info.has_credential)(&req);
     let who = if has_credential { format!("<span id=\"who\">{sign_in}</span>") } else { sign_in };
     let page = include_str!("docs.html").replace("{name}", state.info.name).replace("{who}", &who);

@@ -20,7 +20,7 @@ use common::{
     problem::{Code, Legacy, Problem, code},
     time::{Clock, Timestamp},
 };
-use url::Url;
+use url::{Url, form_urlencoded};
 use utoipa::openapi::OpenApi;
 use utoipa_actix_web::{AppExt, service_config::ServiceConfig};
 
@@ -80,8 +80,6 @@ pub struct ServiceInfo {
     pub front_page_paths: &'static [&'static str],
     /// The paths to which they send forms.
     pub front_form_paths: &'static [&'static str],
-    /// The page on which a browser signs in. Its parameter `to` is the address of the page to return to.
-    pub sign_in_page: Option<&'static str>,
     /// Removes objects that were deleted more than 30 days before this time, at most this number of each kind, and
     /// returns how many.
     pub purge: fn(&mut AnyConnection, DbTimestamp, i64) -> Result<usize, Error>,
@@ -119,10 +117,17 @@ pub struct AnswerOptions {
     pub keys: Option<Keys>,
     /// Whether it is in development mode (contract, "Development mode").
     pub is_development: bool,
+    /// The address on which a browser signs in, in which `{to}` stands for the page to return to.
+    pub sign_in: Option<String>,
+    /// Whether the service itself signs a browser out, at `/sign-out`.
+    pub has_sign_out: bool,
 }
 
 /// The path of the links that change the language of pages.
 pub const LANGUAGE_PATH: &str = "/language";
+
+/// The path of the page that asks whether to sign out, and of its form.
+pub const SIGN_OUT_PATH: &str = "/sign-out";
 
 /// The path of the page for developers.
 pub const DEVELOPERS_PATH: &str = "/developers";
@@ -265,10 +270,14 @@ impl AppState {
         self.draining.load(Ordering::Relaxed)
     }
 
-    /// The page on which a browser signs in, if the service has one of its own.
+    /// The address that signs a browser in and returns to a page of this service, unless a front end does that.
     #[must_use]
-    pub fn sign_in_page(&self) -> Option<&'static str> {
-        self.info.sign_in_page.filter(|_| self.static_files.is_none())
+    pub fn sign_in_address(&self, to: &str) -> Option<String> {
+        let address = self.answer_options.sign_in.as_ref().filter(|_| self.static_files.is_none())?;
+        // Another site needs the whole address.
+        let origin = if address.starts_with('/') { "" } else { self.origins.public() };
+        let to: String = form_urlencoded::byte_serialize([origin, to].concat().as_bytes()).collect();
+        Some(address.replace("{to}", &to))
     }
 
     /// The front end, if there is one and the path is not the service's own.

@@ -4,8 +4,7 @@ use actix_web::{
     HttpRequest,
     http::{Method, StatusCode},
 };
-use common::{problem::Problem, time::Timestamp};
-use maud::html;
+use common::time::Timestamp;
 use service_kit::{
     error::Failure,
     http::{Query, Reply, html::HtmlPage},
@@ -51,36 +50,18 @@ pub async fn board(
     .await
 }
 
-/// The page of a refusal. A kiosk tries again after a minute. Other pages link to the sign-in.
+/// The page of a refusal on a kiosk, which tries again after a minute.
 #[must_use]
 pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     if req.path() != PATH || !matches!(*req.method(), Method::GET | Method::HEAD) {
         return None;
     }
+    kiosk_token(req)?;
     let page = PageContext::of(req).ok()?;
-    if kiosk_token(req).is_some() {
-        let language = page.language;
-        return Some(Box::new(move |problem| {
-            let (title, body) = kiosk::refused(&page, problem.status(), &problem.explanation());
-            let (head, style) = (kiosk::try_again(), kiosk::REFUSED_STYLE);
-            HtmlPage { head, style, language, ..HtmlPage::new(&title, &[], body) }.reply(status(problem))
-        }));
-    }
-    let sign_in = page.sign_in_address().unwrap_or_else(|| "/".to_owned());
     Some(Box::new(move |problem| {
-        let body = html! {
-            @if problem.status() == 401 {
-                p { (page.text("board-for-members")) }
-                p { a.button href=(sign_in) { (page.text("sign-in")) } }
-            } @else {
-                (page.explain(problem))
-                p { a href=(PATH) { (page.text("board-today")) } }
-            }
-        };
-        page.reply_with(status(problem), &page.problem_title(problem), body)
+        let (title, body) = kiosk::refused(&page, problem);
+        let (head, style, language) = (kiosk::try_again(), kiosk::REFUSED_STYLE, page.language);
+        let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        HtmlPage { head, style, language, ..HtmlPage::new(&title, body) }.reply(status)
     }))
-}
-
-fn status(problem: &Problem) -> StatusCode {
-    StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

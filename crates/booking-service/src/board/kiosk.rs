@@ -1,6 +1,6 @@
 //! The board on a screen that nobody operates: as many lanes as fit on it, and after some seconds the next ones.
 
-use common::time::Timestamp;
+use common::{problem::Problem, time::Timestamp};
 use maud::{Markup, html};
 use service_kit::page::PageContext;
 
@@ -75,12 +75,12 @@ fn screens<'t, 'a>(section: &Section<'t, 'a>) -> Vec<Section<'t, 'a>> {
 }
 
 /// The page of a refusal, which contains nothing to copy.
-pub fn refused(page: &PageContext, status: u16, explanation: &str) -> (String, Markup) {
-    if matches!(status, 401 | 403) {
+pub fn refused(page: &PageContext, problem: &Problem) -> (String, Markup) {
+    if matches!(problem.status(), 401 | 403) {
         let body = html! { p { (page.text("board-disconnected-about")) } };
         return (page.text("board-disconnected"), body);
     }
-    (page.text("board-unavailable"), html! { p lang="en" { (explanation) } })
+    (page.text("board-unavailable"), page.explain(problem))
 }
 
 /// Loads the page of a refusal again.

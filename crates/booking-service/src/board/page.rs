@@ -67,7 +67,7 @@ pub fn show(page: &PageContext, board: &Board, content: &Content, show: Show) ->
     };
     let (style, title) = (format!("{STYLE}{positions}"), board.title(page));
     let html = if is_kiosk {
-        HtmlPage { language: page.language, ..HtmlPage::new(&title, &[], body) }
+        HtmlPage { language: page.language, ..HtmlPage::new(&title, body) }
     } else {
         page.page(&title, body)
     };

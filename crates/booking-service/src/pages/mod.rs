@@ -26,6 +26,7 @@ mod visit;
 mod webhooks;
 
 use actix_web::web::{ServiceConfig, resource};
+use service_kit::state::SIGN_OUT_PATH;
 
 use crate::sign_in;
 
@@ -65,7 +66,7 @@ pub const PATHS: &[&str] = &[
     "/",
     "/callback",
     sign_in::PAGE,
-    sign_in::SIGN_OUT,
+    SIGN_OUT_PATH,
     "/events",
     "/events/new",
     "/events/{eventID}",
@@ -99,7 +100,7 @@ pub const PATHS: &[&str] = &[
 
 /// The paths to which they send forms.
 pub const FORM_PATHS: &[&str] = &[
-    sign_in::SIGN_OUT,
+    SIGN_OUT_PATH,
     "/events/new",
     "/events/{eventID}/answer",
     "/events/{eventID}/edit",

@@ -6,6 +6,14 @@ use common::problem::{Problem, code};
 
 use crate::codes;
 
+/// The details of some problems.
+const UNUSABLE_ACCOUNT: &str =
+    "The sign-in provider does not describe the account as this service needs it. Tell the operator of the service.";
+const UNAVAILABLE: &str =
+    "The sign-in provider does not answer, or its answer is not understood. Try again in a minute.";
+const BUSY: &str = "The sign-in provider has a fault or too much to do. Sign in again in a minute.";
+const CANCELLED: &str = "The sign-in was cancelled at the sign-in provider, or it does not let this account in.";
+
 /// The answer to every sign-in that cannot be finished. It does not say why: that would only help an attacker.
 pub(super) fn bad_login() -> Problem {
     Problem::new(codes::BAD_LOGIN)
@@ -19,15 +27,12 @@ pub(super) fn refused(reason: &str) -> Problem {
 
 /// Like [`refused`], for an account of which the provider does not say what this service needs.
 pub(super) fn unusable_account(reason: &str) -> Problem {
-    let detail = "The sign-in provider does not describe the account as this service needs it. Tell the operator of the \
-                  service.";
-    refused(reason).detail(detail)
+    refused(reason).detail(UNUSABLE_ACCOUNT)
 }
 
 /// 503: the provider does not work. The cause is logged.
 pub(super) fn unavailable(cause: impl Display) -> Problem {
-    let detail = "The sign-in provider does not answer, or its answer is not understood. Try again in a minute.";
-    Problem::new(code::UNAVAILABLE).detail(detail).because(cause)
+    Problem::new(code::UNAVAILABLE).detail(UNAVAILABLE).because(cause)
 }
 
 /// 503: this service is not registered properly at the provider. The cause is logged.
@@ -64,16 +69,12 @@ fn known_error(error: &str) -> Option<Problem> {
         | "redirect_uri_mismatch" => {
             return Some(misconfigured(format!("the sign-in provider refuses with {error}")));
         }
-        "server_error" | "temporarily_unavailable" => {
-            "The sign-in provider has a fault or too much to do. Sign in again in a minute."
-        }
+        "server_error" | "temporarily_unavailable" => BUSY,
         "access_denied"
         | "account_selection_required"
         | "consent_required"
         | "interaction_required"
-        | "login_required" => {
-            "The sign-in was cancelled at the sign-in provider, or it does not let this account in."
-        }
+        | "login_required" => CANCELLED,
         _ => return None,
     };
     log::warn!("the sign-in provider refuses with {error}");
@@ -85,13 +86,13 @@ pub(super) fn may_be_repeated(problem: &Problem) -> bool {
     problem.code() != codes::SIGN_IN_MISCONFIGURED
 }
 
-/// What the page of a failed sign-in says. Other explanations are for programs.
-pub(super) fn words(problem: &Problem) -> String {
-    if problem.code() == code::INTERNAL {
-        "The sign-in failed by a fault of this service. Try again; if that does not help, tell the operator.".to_owned()
-    } else if problem.code() == code::UNAVAILABLE && problem.explanation() == code::UNAVAILABLE.about {
-        "The service is very busy, or its database does not answer. Try again in a minute.".to_owned()
-    } else {
-        problem.explanation()
+/// The key of the text that says what [`explanation`](Problem::explanation) says, if the code does not say that.
+pub(super) fn text_key(problem: &Problem) -> Option<&'static str> {
+    match problem.explanation().as_str() {
+        UNUSABLE_ACCOUNT => Some("sign-in-unusable-account"),
+        UNAVAILABLE => Some("sign-in-unavailable"),
+        BUSY => Some("sign-in-busy"),
+        CANCELLED => Some("sign-in-cancelled"),
+        _ => None,
     }
 }

@@ -9,14 +9,15 @@ use actix_web::{
     web::{Data, Path},
 };
 use chrono_tz::Tz;
-use common::{input::Id, problem::Problem, time::Timestamp};
+use common::{input::Id, time::Timestamp};
 use maud::html;
 use service_kit::{
     credentials,
     database::{AnyConnection, JobOwner, types::DbUuid},
     error::{Error, Failure},
     guard::Target,
-    http::{Body, HtmlPage, ListPage, ListPart, Page, Reply, client_ip::ClientIp, html, notes::RequestNotes, query},
+    http::{Body, ListPage, ListPart, Page, Reply, client_ip::ClientIp, html, notes::RequestNotes, query},
+    page::PageContext,
     state::{AppState, Now, ProblemPage, TimeDependent},
 };
 
@@ -184,33 +185,31 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     if req.path() != CALLBACK || !html::is_preferred(req) {
         return None;
     }
-    let (app, club) = (AppState::from_request(req).ok()?, req.app_data::<Data<Club>>()?);
-    let start = if club.is_development { DEVELOPMENT_PAGE } else { "/" };
+    let (page, club) = (PageContext::of(req).ok()?, req.app_data::<Data<Club>>()?);
+    let start =
+        page.sign_in_address().unwrap_or_else(|| if club.is_development { DEVELOPMENT_PAGE } else { "/" }.into());
     let query: Option<CallbackQuery> = query::parse(req.query_string()).ok();
+    let now = page.state().clock.now();
     let overlapping = query.filter(|query| {
-        pending::is_ours(&club.keys, &query.state) && pending::has_other(req, &club.keys, &query.state, app.clock.now())
+        pending::is_ours(&club.keys, &query.state) && pending::has_other(req, &club.keys, &query.state, now)
     });
     let reload = overlapping.and_then(|query| query.next_reload());
     Some(Box::new(move |problem| {
-        let page = failure_page(start, problem);
+        let why =
+            failure::text_key(problem).map_or_else(|| page.explain(problem), |key| html! { p { (page.text(key)) } });
+        let next_step = match problem.status() {
+            // The same request may be repeated.
+            429 => page.next_step(problem),
+            _ if failure::may_be_repeated(problem) => html! { a.button href=(start) { (page.text("sign-in-again")) } },
+            _ => html! { a href="/" { (page.text("to-start")) } },
+        };
+        let reply = page.refusal(problem, &why, &next_step);
         // Another sign-in of this browser may be about to finish. Then this address redirects to the front end.
         match &reload {
-            Some(query) if problem.status() == 400 => page.with(header::REFRESH, format!("2; url=?{query}")),
-            _ => page,
+            Some(query) if problem.status() == 400 => reply.with(header::REFRESH, format!("2; url=?{query}")),
+            _ => reply,
         }
     }))
-}
-
-/// The page of a failed sign-in. It shows no part of the request.
-fn failure_page(start: &str, problem: &Problem) -> Reply {
-    // A caller over the rate limit may repeat the same request.
-    let again = if problem.status() == 429 { "" } else { start };
-    let body = html! {
-        p { (failure::words(problem)) }
-        @if failure::may_be_repeated(problem) { p { a href=(again) { "Try again" } } }
-    };
-    let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    HtmlPage::new(problem.code().title, &[], body).reply(status)
 }
 
 /// Sign out

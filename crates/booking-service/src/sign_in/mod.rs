@@ -22,9 +22,10 @@ pub use self::{
     wire::RequestToken,
 };
 use actix_web::web;
+use service_kit::{page::ask_to_sign_out, state::SIGN_OUT_PATH};
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::pages::{PAGE, SIGN_OUT};
+pub use self::pages::PAGE;
 
 /// Registers signing in and out.
 pub fn routes(config: &mut ServiceConfig<'_>) {
@@ -51,5 +52,5 @@ pub fn front_pages(config: &mut web::ServiceConfig) {
     config
         .route(PAGE, web::get().to(pages::begin))
         .route("/callback", web::get().to(pages::callback))
-        .service(web::resource(SIGN_OUT).get(pages::ask_to_sign_out).post(pages::sign_out));
+        .service(web::resource(SIGN_OUT_PATH).get(ask_to_sign_out).post(pages::sign_out));
 }

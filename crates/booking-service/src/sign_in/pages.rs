@@ -14,7 +14,7 @@ use service_kit::{
     error::Failure,
     http::{Reply, client_ip::ClientIp, query},
     page::{PageContext, is_local},
-    state::{AppState, TimeDependent},
+    state::{AppState, SIGN_OUT_PATH, TimeDependent},
 };
 
 use super::{
@@ -34,9 +34,6 @@ use crate::{
 
 /// Where a browser begins a sign-in, if there is no front end.
 pub const PAGE: &str = "/sign-in";
-
-/// Where the form to sign out is sent.
-pub const SIGN_OUT: &str = "/sign-out";
 
 /// The parameters of the page "choose who you are": the sign-in for which a user is chosen.
 #[derive(Debug, Deserr)]
@@ -135,16 +132,6 @@ pub async fn sign_out(who: Option<SignedIn>, club: Club, now: TimeDependent) -> 
     }
 }
 
-/// Asks whether to sign out.
-pub async fn ask_to_sign_out(page: PageContext) -> Reply {
-    let body = html! {
-        form method="post" action=(SIGN_OUT) {
-            div.actions { button.main { (page.text("sign-out")) } a href="/" { (page.text("cancel")) } }
-        }
-    };
-    page.reply(&page.text("sign-out-question"), body)
-}
-
 /// Where a sign-in ends: the page at `/callback`.
 pub async fn callback(page: PageContext, who: Option<SignedIn>) -> Result<Reply, Failure> {
     let no_store = |reply: Reply| reply.with(header::CACHE_CONTROL, "no-store");
@@ -156,7 +143,7 @@ pub async fn callback(page: PageContext, who: Option<SignedIn>) -> Result<Reply,
         let body = html! {
             p { a.button href="/" { (page.text("to-start")) } }
             p.actions { a href="/board" { (page.text("board")) } a href="/docs/" { (page.text("documentation")) } }
-            form method="post" action=(SIGN_OUT) {
+            form method="post" action=(SIGN_OUT_PATH) {
                 p.actions { a href=(PAGE) { (page.text("sign-in-as-other")) } button { (page.text("sign-out")) } }
             }
         };

@@ -114,7 +114,7 @@ fn links_lead_to_the_days_around(#[values(Sqlite, Postgres)] backend: Backend) {
         club.by(BOB).get(&format!("/board?{bad}")).expect(status);
     }
     for bad in ["day=today", "day=2026-02-30", "view=month", "day=2026-01-01&day=2026-01-02", "place=%00"] {
-        let refused = board(&club.by(BOB).get(&format!("/board?{bad}")).expect(400));
+        let refused = board(&club.by(BOB).header("accept", HTML).get(&format!("/board?{bad}")).expect(400));
         assert!(refused.contains("href=\"/board\""), "{refused}");
         assert!(refused.contains(&format!("lang=\"en\">{} ", bad.split('=').next().unwrap())), "{refused}");
     }
@@ -132,7 +132,7 @@ fn nobody_else_sees_it(#[values(Sqlite, Postgres)] backend: Backend) {
         (by_token(&club, "clubbooking_nothing"), 401),
         (club.by(SUSAN), 403),
     ] {
-        let refused = board(&who.get(week).expect(status));
+        let refused = board(&who.header("accept", HTML).get(week).expect(status));
         assert!(!refused.contains("S516"), "{refused}");
         assert_eq!(
             refused.contains("href=\"/sign-in?to=%2Fboard%3Fview%3Dweek\">Sign in</a>"),
@@ -143,7 +143,10 @@ fn nobody_else_sees_it(#[values(Sqlite, Postgres)] backend: Backend) {
     // The front end has its own way to sign in, and pages of events.
     let folder = front_end();
     let club = Club::start_with(backend, &["--static", folder.path().to_str().unwrap()]);
-    assert!(board(&club.anonymous().get(week).expect(401)).contains("href=\"/\">Sign in</a>"));
+    assert!(
+        board(&club.anonymous().header("accept", HTML).get(week).expect(401))
+            .contains("href=\"/\">To the start page</a>")
+    );
 }
 
 /// At noon of the club's next day, so that the hours of a test are on one day.

@@ -195,7 +195,7 @@ fn only_people_of_the_directory_sign_in() {
         assert!(!states(&club).iter().any(|(name, _)| name == "stranger"));
         let mut browser = Browser { accept: HTML, ..Browser::new(&club) };
         let page = sign_in(&mut browser, &issuer).expect(403).text();
-        assert!(page.contains("Only members") && page.contains("Try again"), "{page}");
+        assert!(page.contains("Only members") && page.contains("Sign in again"), "{page}");
         // A user whom the directory does not list is none of its people.
         refuse("subject-3", BOB, "not-a-member");
         refuse("subject-4", "sleeper", "account-inactive");

@@ -1,27 +1,34 @@
 //! The pages on which members act: every page, in both languages, for everybody.
 
+use std::{collections::BTreeSet, path::Path};
+
 use booking_service::server::INFO;
 use rstest::rstest;
 use serde_json::json;
 
 use crate::{
-    builders::{At, event, group, poll, verified_room},
+    builders::{At, answer_poll, event_body, group, merge, poll, text, verified_room},
     front_page::page,
     harness::{
         ALICE, Answer, BOB,
         Backend::{self, Postgres, Sqlite},
         Club,
     },
+    real_sign_in::real::chromium,
     sign_in::HTML,
 };
 
 /// The paths of the pages of members, with objects that exist and that the caller may change.
 fn paths(club: &Club, by: &str) -> Vec<String> {
-    let event = event(club, by, At::Place("Discord"), (20, 21));
-    let (poll, _) = poll(club, by, json!({}));
+    let long = "長い名前".repeat(8);
+    let group = group(club, by, &"部".repeat(32), &[by]);
+    let details = json!({"name": "n".repeat(32), "description": "d".repeat(400), "groupId": group});
+    let event = merge([event_body(club, by, At::Place(&long), (20, 21)), details.clone()]);
+    let event = text(&club.by(by).post("/api/events", event).expect(201).json()["eventId"]);
+    let (poll, slots) = poll(club, by, details);
+    answer_poll(club, by, &poll, &[&slots[0]]).expect(201);
     let poll = poll.rsplit('/').next().unwrap().to_owned();
-    let group = group(club, by, "guitar", &[by]);
-    let room = verified_room(club, by, "S516", (1, 9));
+    let room = verified_room(club, by, &"r".repeat(32), (1, 9));
     let values = [("eventID", &event), ("draftEventID", &poll), ("groupID", &group), ("roomID", &room)];
     let skipped = ["/sign-in", "/callback", "/events/{eventID}/calendar.ics"];
     let paths = INFO.front_page_paths.iter().filter(|path| !skipped.contains(path));
@@ -56,6 +63,10 @@ fn every_page_is_there_in_both_languages_and_only_for_members(#[values(Sqlite, P
         // A program gets what it reads.
         club.anonymous().get(&path).refused(401, "not-signed-in");
     }
+    // The page of a form stays open during the sign-in, so that it can be sent again.
+    let form = club.anonymous().header("accept", HTML).header("content-type", "application/x-www-form-urlencoded");
+    let refused = check(&form.send_bytes("POST", "/events/new", b"name=Tea".to_vec()).expect(401), "en");
+    assert!(refused.contains("href=\"/sign-in?to=%2F\" target=\"_blank\">Sign in</a>"), "{refused}");
 }
 
 #[rstest]
@@ -86,6 +97,47 @@ fn a_person_gets_a_page_for_every_refusal(#[values(Sqlite, Postgres)] backend: B
     assert!(shown.contains("room-conflict") && shown.contains("href=\"/problems/not-found\""), "{shown}");
     check(&club.anonymous().header("accept", HTML).get("/problems/not-found").expect(200), "en");
     check(&club.anonymous().header("accept", HTML).get("/developers").expect(200), "en");
+}
+
+#[rstest]
+fn no_refusal_to_a_person_is_raw(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--rate-limit", "0", "--sign-in-rate-limit", "0"]);
+    let statuses = page::refusals(&club, BOB, &INFO);
+    assert_eq!(statuses, BTreeSet::from([400, 401, 403, 404, 405, 415]));
+    let by =
+        |kind: &str| club.by(BOB).header("accept", HTML).header("accept-language", "ja").header("content-type", kind);
+    let large = by("application/json").send_bytes("POST", "/api/events", vec![b' '; 3 << 20]);
+    assert!(check(&large.expect(413), "ja").contains("大きすぎます"));
+    verified_room(&club, ALICE, "S516", (1, 9));
+    let taken = event_body(&club, BOB, At::Place("S516"), (2, 3)).to_string().into_bytes();
+    by("application/json").send_bytes("POST", "/api/events", taken.clone()).expect(201);
+    let conflict = by("application/json").send_bytes("POST", "/api/events", taken);
+    assert!(check(&conflict.expect(409), "ja").contains("衝突しています"));
+}
+
+#[test]
+fn every_page_is_listed() {
+    page::check_lists(include_str!("../../src/pages/mod.rs"), &INFO);
+}
+
+#[test]
+fn every_page_can_be_read_on_each_screen() {
+    let club = Club::start(Sqlite);
+    let mut pages: Vec<_> = paths(&club, ALICE).into_iter().map(|path| (path, 200)).collect();
+    let others = ["/callback", "/board", "/board?view=week", "/dev/sign-in", "/developers", "/problems"];
+    pages.extend(others.map(|path| (path.to_owned(), 200)));
+    for (path, status) in [("/nowhere", 404), ("/rooms/x", 400), ("/me/feed", 405), ("/api/callback?state=x", 400)] {
+        pages.push((path.to_owned(), status));
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("screenshots").join("booking-pages");
+    let variables = [
+        ("ORIGIN", club.origin(0)),
+        ("COOKIE", "session=session-of-alice"),
+        ("PAGES", &json!(pages).to_string()),
+        ("FOLDER", folder.to_str().unwrap()),
+    ];
+    let wrong = chromium(include_str!("../../../service-kit/tests/real/pages.mjs"), &variables);
+    assert_eq!(wrong, json!([]), "pictures are in {}", folder.display());
 }
 
 #[test]

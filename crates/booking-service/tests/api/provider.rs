@@ -106,7 +106,7 @@ fn a_member_of_the_directory_is_linked_by_name_and_only_once() {
         assert_eq!(other.cookies(), [""; 0]);
         let mut browser = Browser { accept: HTML, ..Browser::new(club) };
         let page = sign_in(&mut browser, issuer).expect(403).text();
-        assert!(page.contains("belongs to another person") && page.contains("Try again"), "{page}");
+        assert!(page.contains("belongs to another person") && page.contains("Sign in again"), "{page}");
         issuer.is_now("another-subject", &BOB.to_uppercase());
         let problem = sign_in(&mut Browser::new(club), issuer).refused(403, "name-taken");
         assert!(problem["detail"].as_str().unwrap().contains("upper or lower case"), "{problem}");

@@ -42,7 +42,7 @@ fn refused(club: &Club, issuer: &Issuer) {
     let answer = sign_in(&mut browser, issuer).expect(400);
     ends_one_sign_in(&answer);
     let page = answer.text();
-    assert!(page.contains("The sign-in cannot be finished") && page.contains("Try again"), "{page}");
+    assert!(page.contains("The sign-in cannot be finished") && page.contains("Sign in again"), "{page}");
     assert!(!page.contains("does not answer"), "{page}");
     assert_eq!(browser.who(), None);
     sign_in(&mut Browser::new(club), issuer).refused(400, "bad-login");

@@ -11,7 +11,7 @@ use crate::{
     issuer::{Issuer, PUBLIC, Signer, query, start},
     process::Process,
     provider::{begin, sign_in},
-    sign_in::{Browser, HTML, both, ends_one_sign_in, set_cookies},
+    sign_in::{Browser, HTML, SIGN_IN_AGAIN, both, ends_one_sign_in, set_cookies},
 };
 
 fn with_issuer(test: impl Fn(&Club, &Issuer)) {
@@ -211,7 +211,7 @@ fn who_is_refused_by_the_provider_may_try_again() {
             let answer = browser.get(&format!("/api/callback?{parameters}&state={state}")).expect(400);
             ends_one_sign_in(&answer);
             let page = answer.text();
-            assert!(page.contains("<a href=\"/\">Try again</a>"), "{page}");
+            assert!(page.contains(SIGN_IN_AGAIN), "{page}");
             assert!(!page.contains("Unmistakable") && !page.contains("script") && !page.contains("denied"), "{page}");
         }
         let mut program = Browser::new(club);

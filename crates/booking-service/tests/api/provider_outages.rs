@@ -9,7 +9,7 @@ use crate::{
     issuer::{Fault, Issuer, KEYS, METADATA, TOKEN, USER},
     process::{LONG, until},
     provider::{begin, sign_in},
-    sign_in::{Browser, HTML, both},
+    sign_in::{Browser, HTML, SIGN_IN_AGAIN, both},
 };
 
 /// Asserts a 503 as in the contract, without any text of the provider.
@@ -20,7 +20,7 @@ fn unavailable(answer: Answer) {
     assert!(!text.contains("Unmistakable") && !text.contains("127.0.0.1") && !text.contains("token"), "{text}");
     if answer.header("content-type").is_some_and(|kind| kind.starts_with("text/html")) {
         let page = answer.expect(503).text();
-        assert!(page.contains("<a href=\"/\">Try again</a>"), "{page}");
+        assert!(page.contains(SIGN_IN_AGAIN), "{page}");
     } else {
         answer.refused(503, "unavailable");
     }

@@ -67,7 +67,7 @@ fn a_client_that_the_provider_refuses_is_no_reason_to_try_again() {
         issuer.set(|now| drop(now.faults.insert(TOKEN, Fault::Status(401, json!({ "error": error })))));
         sign_in(&mut Browser::new(&club), &issuer).refused(503, "sign-in-misconfigured");
         let page = sign_in(&mut Browser { accept: HTML, ..Browser::new(&club) }, &issuer).expect(503).text();
-        assert!(page.contains("not set up correctly") && !page.contains("Try again"), "{page}");
+        assert!(page.contains("not set up correctly") && !page.contains("Sign in again"), "{page}");
     }
 }
 
@@ -89,7 +89,7 @@ fn the_page_of_a_failed_sign_in_says_what_went_wrong() {
         ("anything", 400, "It was begun in another browser", true),
     ] {
         let page = page_after(error).expect(status).text();
-        assert!(page.contains(words) && page.contains("Try again") == may_be_repeated, "{error}: {page}");
+        assert!(page.contains(words) && page.contains("Sign in again") == may_be_repeated, "{error}: {page}");
     }
     issuer.set(|now| drop(now.faults.insert(TOKEN, Fault::Close)));
     let page = sign_in(&mut Browser { accept: HTML, ..Browser::new(&club) }, &issuer).expect(503).text();

@@ -17,8 +17,9 @@ use actix_web::{
     middleware::from_fn,
     web::{ServiceConfig, resource},
 };
+use service_kit::state::SIGN_OUT_PATH;
 
-use crate::proxy_user::proxy_user;
+use crate::{identity::DEVELOPMENT_PAGE, proxy_user::proxy_user};
 
 /// The paths of all pages of an installation without a front end.
 pub const PATHS: &[&str] = &[
@@ -48,6 +49,8 @@ pub const PATHS: &[&str] = &[
     "/contests/{contestId}/teams/{teamId}",
     "/contests/{contestId}/teams/{teamId}/delete",
     "/deleted",
+    DEVELOPMENT_PAGE,
+    SIGN_OUT_PATH,
 ];
 
 /// The paths to which they send forms.
@@ -70,6 +73,8 @@ pub const FORM_PATHS: &[&str] = &[
     "/contests/{contestId}/teams/new",
     "/contests/{contestId}/teams/{teamId}",
     "/contests/{contestId}/teams/{teamId}/delete",
+    DEVELOPMENT_PAGE,
+    SIGN_OUT_PATH,
 ];
 
 /// Registers them.

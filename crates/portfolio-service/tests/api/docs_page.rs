@@ -24,5 +24,5 @@ fn the_page_signs_a_user_in_and_calls_operations() {
     assert_eq!(club.anonymous().get(&path).expect(200).json()["name"], project["body"]["name"]);
     let is_locked = |operation: &str| seen["locked"].as_array().unwrap().contains(&json!(operation));
     assert!(is_locked("getMe") && is_locked("createProject") && !is_locked("getProjects"), "{seen}");
-    assert_eq!(seen["links"], json!(["/", "/openapi.json"]));
+    assert_eq!(seen["links"], json!(["/", "/dev/sign-in?to=%2Fdocs%2F", "/openapi.json"]));
 }

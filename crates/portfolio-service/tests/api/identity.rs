@@ -43,6 +43,11 @@ fn edit(client: &Client<'_>) -> Answer {
     client.patch(&format!("/api/v1/users/{}", id(BOB)), json!({"bio": "x"}))
 }
 
+/// The main part of a page, or all of another answer.
+fn main_part(answer: &str) -> &str {
+    answer.split("<main").last().unwrap().split("</main>").next().unwrap()
+}
+
 #[rstest]
 fn whose_name_is_no_sign_in_name_reads_like_anybody_and_does_nothing_else(
     #[values(Sqlite, Postgres)] backend: Backend,
@@ -60,7 +65,7 @@ fn whose_name_is_no_sign_in_name_reads_like_anybody_and_does_nothing_else(
         for path in ["/api/v1/users", "/api/v1/projects", "/projects", "/"] {
             let answer = client.get(path);
             assert_eq!(answer.status, 200, "{answer:?}");
-            assert_eq!(answer.text(), club.anonymous().get(path).text());
+            assert_eq!(main_part(&answer.text()), main_part(&club.anonymous().get(path).text()));
         }
     }
     // A proxy may forward the credential by which it has identified the user.

@@ -1,5 +1,7 @@
 //! The pages on which members act: they do what the operations do, and a refusal loses nothing.
 
+use std::{collections::BTreeSet, path::Path};
+
 use portfolio_service::{account_type::AccountType, server::INFO};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -15,6 +17,7 @@ use crate::{
         Backend::{self, Postgres, Sqlite},
         CAROL, Club, DAVE, SUSAN, id, real_name,
     },
+    real_issuer::real::chromium,
 };
 
 fn of_api(club: &Club, path: &str) -> Value {
@@ -47,18 +50,24 @@ fn paths(club: &Club) -> Vec<String> {
     let account = json!({"type": 5, "url": "https://github.com/carol", "displayName": "Carol"});
     let account = club.by(CAROL).post(&accounts, account).expect(201).json();
     let last = |path: &str| path.rsplit('/').next().unwrap().to_owned();
-    let values = [
-        ("projectId", last(&project)),
-        ("contestId", last(&contest)),
-        ("teamId", last(&team)),
-        ("accountId", account["id"].as_str().unwrap().to_owned()),
-        ("userId", id(CAROL).to_string()),
-        ("name", CAROL.to_owned()),
-    ];
-    let paths = INFO.front_page_paths.iter().filter(|path| !path.starts_with("/groups/"));
+    let mut paths = with_values(&[
+        ("projectId", &last(&project)),
+        ("contestId", &last(&contest)),
+        ("teamId", &last(&team)),
+        ("accountId", account["id"].as_str().unwrap()),
+        ("userId", &id(CAROL).to_string()),
+        ("name", CAROL),
+    ]);
+    paths.retain(|path| !path.starts_with("/groups/"));
     paths
-        .map(|path| values.iter().fold((*path).to_owned(), |path, (name, id)| path.replace(&format!("{{{name}}}"), id)))
-        .collect()
+}
+
+/// The paths of the pages, with values for what is in them.
+fn with_values(values: &[(&str, &str)]) -> Vec<String> {
+    let fill = |path: &&str| {
+        values.iter().fold((*path).to_owned(), |path, (name, value)| path.replace(&format!("{{{name}}}"), value))
+    };
+    INFO.front_page_paths.iter().map(fill).collect()
 }
 
 /// Whether everybody may read a page.
@@ -86,7 +95,10 @@ fn every_page_is_there_in_both_languages_and_only_for_whom_it_is(#[values(Sqlite
             continue;
         }
         let shown = page::check(&nobody.expect(401));
-        assert!(shown.contains("Please sign in") && shown.contains("X-Forwarded-User"), "{shown}");
+        assert!(
+            shown.contains("Please sign in") && shown.contains("<a class=\"button\" href=\"/dev/sign-in?to="),
+            "{shown}"
+        );
         club.anonymous().get(&path).refused(401, "not-signed-in");
         club.by(SUSAN).get(&path).refused(403, "account-inactive");
         let by_dave = club.by(DAVE).header("accept", HTML).get(&path).status;
@@ -364,6 +376,59 @@ fn a_front_end_takes_the_place_of_the_pages() {
         let path = path.replace("{userId}", &id(CAROL).to_string());
         assert!(club.by(CAROL).post(&path, json!({})).status >= 400, "{path}");
     }
+}
+
+#[rstest]
+fn no_refusal_to_a_person_is_raw(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--rate-limit", "0"]);
+    assert_eq!(page::refusals(&club, BOB, &INFO), BTreeSet::from([400, 401, 403, 404, 405, 415]));
+    let person = |language: &str| club.by(BOB).header("accept", HTML).header("accept-language", language);
+    let account = json!({"type": 5, "url": "https://github.com/bob", "displayName": "Bob"});
+    let accounts = format!("/api/v1/users/{}/accounts", id(BOB));
+    person("ja").post(&accounts, account.clone()).expect(201);
+    assert!(page::check(&person("ja").post(&accounts, account).expect(409)).contains("すでにあります"));
+}
+
+#[test]
+fn every_page_is_listed() {
+    page::check_lists(include_str!("../../src/pages/mod.rs"), &INFO);
+}
+
+#[test]
+fn every_page_can_be_read_on_each_screen() {
+    let club = Club::start_empty(Sqlite, &["--demo", "--club-name", "Tea club"]);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let first = |path: &str| text(&of_api(&club, path)[0]["id"]);
+    let (project, contest, group) = (first("/projects"), first("/contests"), first("/groups"));
+    let team = first(&format!("/contests/{contest}/teams"));
+    let member = &of_api(&club, &format!("/projects/{project}"))["members"][0];
+    let (user, name) = (text(&member["id"]), text(&member["name"]));
+    let account = first(&format!("/users/{user}/accounts"));
+    let mut pages: Vec<_> = with_values(&[
+        ("projectId", &project),
+        ("contestId", &contest),
+        ("teamId", &team),
+        ("accountId", &account),
+        ("userId", &user),
+        ("name", &name),
+        ("groupId", &group),
+    ])
+    .into_iter()
+    .chain(["/developers", "/problems"].map(str::to_owned))
+    .map(|path| (path, 200))
+    .collect();
+    for (path, status) in [("/nowhere", 404), ("/projects/x", 400), ("/people/nobody", 404), ("/api/v1/users/x", 400)] {
+        pages.push((path.to_owned(), status));
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("screenshots").join("portfolio-pages");
+    let variables = [
+        ("ORIGIN", club.origin(0)),
+        ("COOKIE", "development_user=alice"),
+        ("PAGES", &json!(pages).to_string()),
+        ("FOLDER", folder.to_str().unwrap()),
+    ];
+    let wrong = chromium(include_str!("../../../service-kit/tests/real/pages.mjs"), &variables);
+    assert_eq!(wrong, json!([]), "pictures are in {}", folder.display());
 }
 
 #[test]

@@ -34,9 +34,7 @@ pub struct HtmlPage<'a> {
     pub title: &'a str,
     /// Its language.
     pub language: Language,
-    /// Address and text of each link above the heading. An empty list adds no element.
-    pub links: &'a [(&'a str, &'a str)],
-    /// What precedes the links.
+    /// What precedes the main part.
     pub header: Markup,
     /// What follows the main part.
     pub footer: Markup,
@@ -51,9 +49,9 @@ pub struct HtmlPage<'a> {
 impl<'a> HtmlPage<'a> {
     /// A page with nothing special.
     #[must_use]
-    pub fn new(title: &'a str, links: &'a [(&'a str, &'a str)], body: Markup) -> Self {
+    pub fn new(title: &'a str, body: Markup) -> Self {
         let (language, nothing) = (Language::English, || html! {});
-        Self { title, language, links, header: nothing(), footer: nothing(), head: nothing(), style: "", body }
+        Self { title, language, header: nothing(), footer: nothing(), head: nothing(), style: "", body }
     }
 
     /// The page as an answer. Its policy allows no script, and no style but the page's own.
@@ -79,11 +77,6 @@ impl<'a> HtmlPage<'a> {
                 }
                 body {
                     (self.header)
-                    @if !self.links.is_empty() {
-                        nav aria-label="Pages" {
-                            @for (address, text) in self.links { a href=(address) { (text) } " " }
-                        }
-                    }
                     main id="main" { h1 { (self.title) } (self.body) }
                     (self.footer)
                 }

@@ -2,7 +2,7 @@
 
 use actix_web::{
     HttpRequest,
-    http::header::{AcceptLanguage, Header as _},
+    http::header::{AcceptLanguage, Header as _, Quality},
 };
 use chrono::{Datelike as _, NaiveDate};
 
@@ -32,8 +32,9 @@ impl Language {
     }
 
     fn preferred(req: &HttpRequest) -> Option<Self> {
-        let ranked = AcceptLanguage::parse(req).ok()?.ranked();
-        ranked.iter().find_map(|language| Self::by_code(language.item()?.primary_language()))
+        let mut sent = AcceptLanguage::parse(req).ok()?;
+        sent.retain(|language| language.quality > Quality::ZERO);
+        sent.ranked().iter().find_map(|language| Self::by_code(language.item()?.primary_language()))
     }
 
     /// The language with this code.
@@ -140,6 +141,8 @@ mod tests {
         assert_eq!(request("de,en-GB;q=0.9,ja;q=0.5", None), Language::English);
         assert_eq!(request("fr, *", None), Language::English);
         assert_eq!(request("", None), Language::English);
+        assert_eq!(request("ja;q=0", None), Language::English);
+        assert_eq!(request("en;q=0, ja;q=0.1", None), Language::Japanese);
         assert_eq!(request("ja", Some("en")), Language::English);
         assert_eq!(request("en", Some("ja")), Language::Japanese);
         assert_eq!(request("ja", Some("xx")), Language::Japanese);

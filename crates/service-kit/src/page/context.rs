@@ -17,7 +17,7 @@ use super::address::{address, is_local};
 use crate::{
     error::Failure,
     http::{HtmlPage, Language, Reply, notes::RequestNotes, query, texts::Argument},
-    state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH},
+    state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH, SIGN_OUT_PATH},
 };
 
 /// What every page takes from its request: language and layout.
@@ -97,12 +97,7 @@ impl PageContext {
     /// A page of this service.
     #[must_use]
     pub fn page<'a>(&self, title: &'a str, body: Markup) -> HtmlPage<'a> {
-        HtmlPage {
-            language: self.language,
-            header: self.header(),
-            footer: self.footer(),
-            ..HtmlPage::new(title, &[], body)
-        }
+        HtmlPage { language: self.language, header: self.header(), footer: self.footer(), ..HtmlPage::new(title, body) }
     }
 
     /// A page as an answer.
@@ -120,9 +115,10 @@ impl PageContext {
     /// The address that signs somebody in and returns to this page, if the service has a page for that.
     #[must_use]
     pub fn sign_in_address(&self) -> Option<String> {
-        Some(address(self.state.sign_in_page()?, &[("to", self.way_back())]))
+        self.state.sign_in_address(self.way_back())
     }
 
+    /// The address to which a link leads back.
     fn way_back(&self) -> &str {
         self.here.as_deref().filter(|_| self.is_get).unwrap_or("/")
     }
@@ -163,8 +159,8 @@ impl PageContext {
                         hreflang=(language.code()) { (language.name()) }
                 }
                 a href=(DEVELOPERS_PATH) { (self.text("for-developers")) }
-                @if self.is_signed_in && self.state.info.sign_in_page.is_some() {
-                    form method="post" action="/sign-out" { button.link { (self.text("sign-out")) } }
+                @if self.is_signed_in && self.state.answer_options.has_sign_out {
+                    form method="post" action=(SIGN_OUT_PATH) { button.link { (self.text("sign-out")) } }
                 }
             }
         }

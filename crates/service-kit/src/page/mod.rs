@@ -1,10 +1,11 @@
-//! The layout of the pages, what it takes from a request, the forms in them, and the history as sentences.
+//! The layout of the pages, what it takes from a request, the forms in them, and what both services show alike.
 
 mod address;
 mod context;
 mod fields;
 mod history;
 mod problems;
+mod sign_out;
 
 pub use self::{
     address::{address, is_local, see_other, set_language},
@@ -12,4 +13,5 @@ pub use self::{
     fields::{Choice, FormPage, Input, button, hidden},
     history::{Sentences, mentioned},
     problems::{problem_page, show as show_problem, show_all as show_problems},
+    sign_out::ask as ask_to_sign_out,
 };

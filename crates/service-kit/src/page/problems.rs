@@ -20,23 +20,31 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
         return None;
     }
     let context = PageContext::of(req).ok()?;
-    Some(Box::new(move |problem| context.problem(problem)))
+    Some(Box::new(move |problem| context.refusal(problem, &context.explain(problem), &context.next_step(problem))))
 }
 
 impl PageContext {
-    fn problem(&self, problem: &Problem) -> Reply {
+    /// The page of a refusal: why, and what to do next.
+    #[must_use]
+    pub fn refusal(&self, problem: &Problem, why: &Markup, next_step: &Markup) -> Reply {
         let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body = html! {
-            (self.explain(problem))
-            p {
-                @match (problem.status(), self.sign_in_address()) {
-                    (401, Some(sign_in)) => a.button href=(sign_in) { (self.text("sign-in")) },
-                    (408 | 429 | 503, _) if self.is_get => a href="" { (self.text("try-again")) },
-                    _ => a href="/" { (self.text("to-start")) },
-                }
+        self.reply_with(status, &self.problem_title(problem), html! { (why) p { (next_step) } })
+    }
+
+    /// The link to what may help after a refusal.
+    #[must_use]
+    pub fn next_step(&self, problem: &Problem) -> Markup {
+        html! {
+            @match (problem.status(), self.sign_in_address()) {
+                (401, Some(sign_in)) if self.is_get => a.button href=(sign_in) { (self.text("sign-in")) },
+                // Loading the page again sends the form again.
+                (401, Some(sign_in)) => {
+                    (self.text("sign-in-and-send")) " " a.button href=(sign_in) target="_blank" { (self.text("sign-in")) }
+                },
+                (408 | 429 | 503, _) if self.is_get => a href="" { (self.text("try-again")) },
+                _ => a href="/" { (self.text("to-start")) },
             }
-        };
-        self.reply_with(status, &self.problem_title(problem), body)
+        }
     }
 
     /// The refusal in a few words.
@@ -52,13 +60,20 @@ impl PageContext {
     pub fn explain(&self, problem: &Problem) -> Markup {
         let retry_after = problem.headers().iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
         let seconds = retry_after.and_then(|(_, seconds)| seconds.parse::<u32>().ok()).unwrap_or(1);
-        let about = format!("problem-{}-about", problem.status());
-        let has_text = self.find(&about).is_some();
-        // What is wrong with this request stands only in the problem, and how to sign in if no page does that.
-        let is_special = matches!(problem.status(), 400 | 403 | 409 | 413 | 415 | 421) || !has_text;
-        let is_special = is_special || (problem.status() == 401 && self.sign_in_address().is_none());
+        let find = |key: &str| self.state().texts.find(self.language, key, &[("seconds", seconds.into())]);
+        let of_code = find(&format!("problem-{}-about", problem.code().name));
+        let about = of_code.clone().or_else(|| find(&format!("problem-{}-about", problem.status())));
+        let is_special = match (&of_code, &about) {
+            (Some(_), _) => problem.explanation() != problem.code().about,
+            (None, None) => true,
+            // What is wrong with this request stands only in the problem, and how to sign in if no page does that.
+            (None, Some(_)) => match problem.status() {
+                401 => self.sign_in_address().is_none(),
+                status => matches!(status, 400 | 403 | 409 | 413 | 415 | 421),
+            },
+        };
         html! {
-            @if has_text { p { (self.format(&about, &[("seconds", seconds.into())])) } }
+            @if let Some(about) = about { p { (about) } }
             @if is_special { p.faint lang="en" { (problem.explanation()) } }
         }
     }

@@ -55,7 +55,6 @@ static INFO: ServiceInfo = ServiceInfo {
     front_pages: |_| {},
     front_page_paths: &[],
     front_form_paths: &[],
-    sign_in_page: None,
     purge: |_, _, _| Ok(0),
     document: || OpenApi::new(Info::new("test", "7"), Paths::new()),
 };
