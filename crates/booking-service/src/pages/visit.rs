@@ -81,9 +81,14 @@ impl Visit {
         instant_or_next(day, NaiveTime::MIN, self.zone).map_or(self.now, DbTimestamp)
     }
 
-    /// A span with its day: `Sat 4 Apr, 18:00–20:00`.
+    /// A span with its day: `Sat 4 Apr, 18:00–20:00`, in another year than the present one with the year.
     pub fn span(&self, start: DbTimestamp, end: DbTimestamp) -> String {
-        wall_clock::span(self.language, self.zone, start.0, end.0)
+        let year = |at: DbTimestamp| at.0.utc().with_timezone(&self.zone).year();
+        if year(start) == year(self.now) {
+            return wall_clock::span(self.language, self.zone, start.0, end.0);
+        }
+        let day = self.language.day(start.0.utc().with_timezone(&self.zone).date_naive());
+        format!("{day}, {}", self.hours(start, end))
     }
 
     /// A time with its day: `Sat 4 Apr, 18:00`.
