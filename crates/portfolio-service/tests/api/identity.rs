@@ -44,7 +44,7 @@ fn edit(client: &Client<'_>) -> Answer {
 }
 
 /// The main part of a page, or all of another answer.
-fn main_part(answer: &str) -> &str {
+pub fn main_part(answer: &str) -> &str {
     answer.split("<main").last().unwrap().split("</main>").next().unwrap()
 }
 
