@@ -401,7 +401,7 @@ fn a_forged_cursor_is_never_a_500(#[values(Sqlite, Postgres)] backend: Backend) 
     // A cursor can contain a name that no database accepts.
     let request = TestRequest::with_uri("/api/tags?limit=1").to_http_request();
     let page = Page::extract(&request).into_inner().unwrap();
-    let reply = page.first(false).rows(vec![1, 2], |_| ("a\0b", DbUuid::nil()), Ok).unwrap().into_reply();
+    let reply = page.first().rows(vec![1, 2], |_| ("a\0b", DbUuid::nil()), Ok).unwrap().into_reply();
     let link = reply.header(&header::LINK).unwrap().strip_prefix('<').unwrap();
     let answer = club.by(ALICE).get(link.split('>').next().unwrap());
     assert!(matches!(answer.status, 200 | 400), "{}", answer.text());

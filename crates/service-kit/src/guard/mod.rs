@@ -173,29 +173,17 @@ impl<A: Authenticator> Guard<A> {
     async fn list_boxed(self, page: Page, operation: ListOperation<A::Caller>) -> Result<Reply, Failure> {
         let conditions = Arc::new(Conditions::from_request(&self.request)?);
         let (tags, first, is_one_statement) = (conditions.clone(), operation.clone(), self.is_one_statement);
-        let page = page.first(is_one_statement);
+        let page = page.first();
         let result = self.read_if_modified(conditions, move |conn, caller, fingerprint| {
             let mut rows = first(conn, caller, &page)?;
-            if page.has_limit() || rows.next.is_none() {
+            let Some(cursor) = rows.next.take_if(|_| !page.has_limit()) else {
                 return Ok((tags.tag(rows.into_reply(), fingerprint), None));
-            }
-            let (mut ids, mut content) = (None, None);
-            if let Some(cursor) = rows.next.take_if(|_| !is_one_statement) {
-                let mut more = first(conn, caller, &page.rest(cursor))?;
-                if let Some(all) = more.ids.take() {
-                    if all.ids.len() <= ListPart::MAX_REST {
-                        more = first(conn, caller, &page.these(all.ids))?;
-                    } else {
-                        content = all.digest.map(|digest| tags.content(&caller.view(), &rows, &digest));
-                        ids = Some(all.ids);
-                    }
-                }
-                rows.append(more);
-            }
-            Ok(match Remaining::new(&page, &mut rows, ids) {
-                None => (tags.tag(rows.into_reply(), fingerprint), None),
-                Some(remaining) => tags.tag_stream(rows, remaining, fingerprint, content),
-            })
+            };
+            let all = if is_one_statement { None } else { first(conn, caller, &page.ids_behind(&cursor))?.ids };
+            let digest = all.as_ref().and_then(|all| all.digest.as_deref());
+            let content = digest.map(|digest| tags.content(&caller.view(), &rows, digest));
+            let remaining = Remaining::new(&page, &rows, cursor, all.map(|all| all.ids));
+            Ok(tags.tag_stream(rows, remaining, fingerprint, content))
         });
         let (reply, rest) = result.await.map_or_else(|error| (Err(error), None), |(reply, rest)| (Ok(reply), rest));
         let (shared, is_one_statement) = (self.shared.clone(), self.is_one_statement);

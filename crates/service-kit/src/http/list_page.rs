@@ -50,13 +50,6 @@ impl ListPage {
         Self { ids: Some(Ids { ids: rows.into_iter().map(|(id, _)| id).collect(), digest }), ..Self::default() }
     }
 
-    /// Appends rows. What follows them is what follows `other`.
-    pub fn append(&mut self, mut other: Self) {
-        self.json.append(&mut other.json);
-        self.count += other.count;
-        self.next = other.next;
-    }
-
     /// The rows as JSON, each after a comma or a line feed.
     #[must_use]
     pub fn json(&self) -> &[u8] {

@@ -31,14 +31,11 @@ const CHECK: usize = 4;
 /// The most rows of a list without `limit` that are answered at once. A longer list is streamed.
 pub const CHUNK: usize = 1000;
 
-/// The rows that are read first. Most lists end before.
-const FIRST: usize = 256;
-
 /// The bytes for which memory is reserved for each row.
 const ROW_BYTES: usize = 512;
 
 /// The bytes of a chunk of a streamed list, about. A connection has one in memory.
-const CHUNK_BYTES: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 256 * 1024;
 
 /// The page of a list that a request asks for; without `limit`, the list from `cursor` on.
 #[derive(Debug, Clone)]
@@ -62,8 +59,8 @@ enum Part {
     Limit(usize),
     /// At most so many rows, from the cursor on.
     Chunk(usize),
-    /// Like `Chunk`, or the ids of all rows from the cursor on.
-    Rest(usize),
+    /// The ids of all rows behind the cursor; no rows from an operation that reads on from any row.
+    Ids,
     /// These rows.
     These(Vec<DbUuid>),
 }
@@ -118,13 +115,11 @@ impl Page {
         self.0
     }
 
-    /// What is read first: the page itself, or the first part of a list without a limit; of a list of which each part
-    /// takes one statement, all that is answered at once.
+    /// What is read first: the page itself, or of a list without a limit what is answered at once.
     #[must_use]
-    pub fn first(self, is_one_statement: bool) -> ListPart {
+    pub fn first(self) -> ListPart {
         let Self(whole) = self;
-        let rows = if is_one_statement { CHUNK } else { FIRST };
-        if whole.has_limit() { whole } else { ListPart { part: Part::Chunk(rows), ..whole } }
+        if whole.has_limit() { whole } else { ListPart { part: Part::Chunk(CHUNK), ..whole } }
     }
 }
 
@@ -135,19 +130,16 @@ impl ListPart {
         Self { part: Part::Whole, cursor: None, path: String::new(), query: String::new(), as_lines: false }
     }
 
-    /// The most rows that follow the first part of a list that is answered at once.
-    pub const MAX_REST: usize = CHUNK - FIRST;
-
     /// Whether the request has a limit.
     #[must_use]
     pub fn has_limit(&self) -> bool {
         matches!(self.part, Part::Limit(_))
     }
 
-    /// What follows the first part of a list, up to [`CHUNK`] rows altogether, or the ids of all that follows.
+    /// The ids of all rows behind a cursor.
     #[must_use]
-    pub fn rest(&self, cursor: String) -> Self {
-        Self { part: Part::Rest(Self::MAX_REST), cursor: Some(cursor), ..self.clone() }
+    pub fn ids_behind(&self, cursor: &str) -> Self {
+        Self { part: Part::Ids, cursor: Some(cursor.to_owned()), ..self.clone() }
     }
 
     /// At most so many rows behind a cursor.
@@ -204,7 +196,7 @@ impl ListPart {
     pub fn load<P: Serialize + DeserializeOwned>(&self) -> Result<Load<P>, Error> {
         Ok(match &self.part {
             Part::These(ids) => Load::These(ids.clone()),
-            Part::Rest(_) => Load::Ids(PageBounds { rows: i64::MAX, ..self.bounds()? }),
+            Part::Ids => Load::Ids(PageBounds { rows: i64::MAX, ..self.bounds()? }),
             _ => Load::Rows(self.bounds()?),
         })
     }
@@ -212,7 +204,8 @@ impl ListPart {
     /// The most rows that are shown at once.
     fn most(&self) -> Option<usize> {
         match self.part {
-            Part::Limit(rows) | Part::Chunk(rows) | Part::Rest(rows) => Some(rows),
+            Part::Limit(rows) | Part::Chunk(rows) => Some(rows),
+            Part::Ids => Some(0),
             Part::Whole | Part::These(_) => None,
         }
     }
@@ -299,19 +292,19 @@ enum RemainingRows {
 }
 
 impl Remaining {
-    /// What follows the rows of `shown`: those with `ids`, or those behind its cursor. `None` at the end of the list.
+    /// What follows the rows of `shown`: those with `ids`, or those behind the cursor.
     #[must_use]
-    pub fn new(part: &ListPart, shown: &mut ListPage, ids: Option<Vec<DbUuid>>) -> Option<Self> {
+    pub fn new(part: &ListPart, shown: &ListPage, cursor: String, ids: Option<Vec<DbUuid>>) -> Self {
         let rows = match ids {
             Some(ids) => RemainingRows::Ids(ids.into_iter()),
-            None => RemainingRows::After(shown.next.take()?),
+            None => RemainingRows::After(cursor),
         };
-        Some(Self { part: part.clone(), rows, size: 0 }.behind(shown))
+        Self { part: part.clone(), rows, size: 0 }.behind(shown)
     }
 
     /// The next chunk has as many rows as probably have [`CHUNK_BYTES`].
     fn behind(self, shown: &ListPage) -> Self {
-        let size = if shown.count == 0 { FIRST } else { shown.count * CHUNK_BYTES / shown.json.len().max(1) };
+        let size = if shown.count == 0 { CHUNK } else { shown.count * CHUNK_BYTES / shown.json.len().max(1) };
         Self { size: size.clamp(1, CHUNK), ..self }
     }
 
