@@ -250,7 +250,7 @@ impl AppState {
         self.shutdown_hooks.write().unwrap_or_else(PoisonError::into_inner).push(hook);
     }
 
-    /// Makes `/readyz` answer 503, runs the shutdown hooks, and waits for the drain delay.
+    /// Makes `/readyz` answer 503, runs the shutdown hooks at once, and waits for the drain delay.
     pub(crate) async fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
         log::info!("draining");
@@ -258,9 +258,7 @@ impl AppState {
             let hooks = self.shutdown_hooks.read().unwrap_or_else(PoisonError::into_inner);
             hooks.iter().map(|hook| hook()).collect()
         };
-        for hook in hooks {
-            hook.await;
-        }
+        futures_util::future::join_all(hooks).await;
         tokio::time::sleep(self.drain_delay).await;
     }
 

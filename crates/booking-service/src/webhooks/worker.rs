@@ -32,7 +32,7 @@ use service_kit::{
     lease,
     state::AppState,
 };
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::{
     changes::Context,
@@ -60,8 +60,11 @@ const OTHERS_INTERVAL: Duration = Duration::from_secs(5);
 /// The same while no webhook is on.
 const IDLE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The most webhooks to which something is sent at once.
-const MOST_BUSY: usize = 32;
+/// The most that is done at once: a round, and sending to 32 webhooks.
+const PERMITS: u32 = 33;
+
+/// How long the end of the service waits for answers to what is being sent. A receiver that takes longer gets it again.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// The most deliveries that are looked at in a round.
 const DUE: i64 = 200;
@@ -111,6 +114,8 @@ struct Sender {
     wake: Wake,
     /// The webhooks to which something is being sent.
     busy: Rc<RefCell<HashSet<DbUuid>>>,
+    /// A round has one, and each attempt to send.
+    permits: Arc<Semaphore>,
     attempts: Counters,
     switched_off: Counter,
 }
@@ -139,12 +144,14 @@ pub fn start(state: &Data<AppState>, club: &Club, is_needed: bool) -> Wake {
     let help = "Webhooks that were switched off because nothing arrives";
     let switched_off = state.metrics.add("webhooks_switched_off", help, Counter::default());
     let networks = Context::of(club).networks;
+    let permits = Arc::new(Semaphore::new(PERMITS as usize));
     let sender = Sender {
         state: state.clone(),
         club: club.clone(),
         client: client(networks),
         wake: wake.clone(),
         busy: Rc::default(),
+        permits: permits.clone(),
         attempts,
         switched_off,
     };
@@ -160,10 +167,18 @@ pub fn start(state: &Data<AppState>, club: &Club, is_needed: bool) -> Wake {
     };
     let (db, has_held) = (state.database.clone(), worker.has_held.clone());
     state.on_shutdown(move || {
-        let (db, has_held) = (db.clone(), has_held.load(Ordering::Relaxed));
+        let (db, permits, has_held) = (db.clone(), permits.clone(), has_held.clone());
         async move {
-            if !has_held {
+            // Another replica would send again what has not been noted. Without permits, nothing more is sent.
+            let ended = tokio::time::timeout(LAST_ANSWERS, permits.acquire_many(PERMITS)).await;
+            if !has_held.load(Ordering::Relaxed) {
                 return;
+            }
+            match ended {
+                Ok(Ok(all)) => all.forget(),
+                _ => {
+                    return log::info!("the lease of the webhooks stays until it expires: a receiver has not answered");
+                }
             }
             if let Err(error) = db.write(JobOwner::Internal, move |conn| lease::release(conn, TASK, me)).await {
                 db.log_failure("the lease of the webhooks stays until it expires", error);
@@ -182,6 +197,8 @@ impl Worker {
                 () = tokio::time::sleep(pause) => {}
                 () = self.sender.wake.0.notified() => {}
             }
+            let permits = self.sender.permits.clone();
+            let Ok(_permit) = permits.acquire().await else { return };
             if self.sender.state.is_draining() {
                 return;
             }
@@ -262,8 +279,8 @@ impl Worker {
         let database = &self.sender.state.database;
         let due = database.read(JobOwner::Internal, move |conn| queries::due(conn, now, DUE)).await?;
         for (delivery, webhook) in due {
-            let is_free = self.sender.busy.borrow().len() < MOST_BUSY;
-            if is_free && self.sender.busy.borrow_mut().insert(webhook) {
+            let Ok(permit) = self.sender.permits.clone().try_acquire_owned() else { break };
+            if self.sender.busy.borrow_mut().insert(webhook) {
                 let sender = self.sender.clone();
                 actix_web::rt::spawn(async move {
                     if let Err(error) = sender.attempt(delivery).await {
@@ -271,6 +288,7 @@ impl Worker {
                         tokio::time::sleep(OTHERS_INTERVAL).await;
                     }
                     sender.busy.borrow_mut().remove(&webhook);
+                    drop(permit);
                     sender.wake.up();
                 });
             }

@@ -153,18 +153,30 @@ impl Club {
 
     /// Starts another service on the same database, and returns its index.
     pub fn start_another(&mut self) -> usize {
-        let (sender, receiver) = mpsc::channel();
-        let (config, clock) = (self.config.clone(), self.clock.clone());
-        let thread = std::thread::spawn(move || {
-            System::new().block_on(async move {
-                let running = server::start(&config, clock).await.unwrap();
-                sender.send((format!("http://{}", running.address), running.stop())).unwrap();
-                running.serve().await.unwrap();
-            });
-        });
-        let (address, stop) = receiver.recv().expect("the service starts");
-        self.services.push(Service { address, stop, thread: Some(thread) });
+        self.start_at_once(1);
         self.services.len() - 1
+    }
+
+    /// Starts this number of services on the same database at the same time.
+    pub fn start_at_once(&mut self, number: usize) {
+        let starting: Vec<_> = (0..number)
+            .map(|_| {
+                let (sender, receiver) = mpsc::channel();
+                let (config, clock) = (self.config.clone(), self.clock.clone());
+                let thread = std::thread::spawn(move || {
+                    System::new().block_on(async move {
+                        let running = server::start(&config, clock).await.unwrap();
+                        sender.send((format!("http://{}", running.address), running.stop())).unwrap();
+                        running.serve().await.unwrap();
+                    });
+                });
+                (receiver, thread)
+            })
+            .collect();
+        for (receiver, thread) in starting {
+            let (address, stop) = receiver.recv().expect("the service starts");
+            self.services.push(Service { address, stop, thread: Some(thread) });
+        }
     }
 
     /// A connection for the test itself.

@@ -81,4 +81,5 @@ mod tour;
 mod updated_since;
 mod users;
 mod webhook_messages;
+mod webhook_restarts;
 mod webhooks;

@@ -4,7 +4,8 @@ use std::{
     collections::VecDeque,
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    sync::{Arc, RwLock},
+    sync::{Arc, RwLock, mpsc},
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -16,7 +17,7 @@ use crate::process::until;
 pub enum Reaction {
     /// With this status and these headers, each with a line feed.
     Status(u16, &'static str),
-    /// Not at all.
+    /// Not, unless the test [answers](Receiver::answer_in).
     Hang,
     /// With 10 GB.
     Huge,
@@ -79,6 +80,17 @@ impl Receiver {
         self.state.write().unwrap().reactions.extend(reactions);
     }
 
+    /// Answers the requests that hang with 204, after a time.
+    pub fn answer_in(&self, time: Duration) {
+        let state = self.state.clone();
+        std::thread::spawn(move || {
+            pause(time);
+            for mut connection in state.write().unwrap().held.drain(..) {
+                let _ = connection.write_all(b"HTTP/1.1 204 X\r\nconnection: close\r\n\r\n");
+            }
+        });
+    }
+
     /// What has arrived.
     pub fn arrived(&self) -> Vec<Arrived> {
         self.state.write().unwrap().arrived.clone()
@@ -92,6 +104,12 @@ impl Receiver {
         assert_eq!(arrived.len(), number, "{arrived:?}");
         arrived
     }
+}
+
+/// Blocks the thread of a connection.
+fn pause(time: Duration) {
+    let (_keep, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(time);
 }
 
 fn take(connection: TcpStream, state: &RwLock<State>) -> Option<()> {

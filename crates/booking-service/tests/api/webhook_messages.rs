@@ -22,7 +22,7 @@ const SECRET: &str = "the secret that traQ has as well";
 const CHANNEL: &str = "0198c0de-0000-7000-8000-0000000000c1";
 
 /// Creates a webhook, and returns its path.
-fn create(club: &Club, receiver: &Receiver, format: &str, more: Value) -> String {
+pub fn create(club: &Club, receiver: &Receiver, format: &str, more: Value) -> String {
     let mut body = json!({
         "name": "channel", "url": format!("{}/webhooks/1", receiver.address), "format": format, "language": "ja",
         "types": ["announcement", "cancellation", "digest", "reminder"],
@@ -36,7 +36,7 @@ fn create(club: &Club, receiver: &Receiver, format: &str, more: Value) -> String
 
 /// What traQ takes: a text for a channel, signed with the secret of the webhook.
 #[track_caller]
-fn checked_by_traq(arrived: &Arrived) -> String {
+pub fn checked_by_traq(arrived: &Arrived) -> String {
     assert_eq!(arrived.path, "/webhooks/1?embed=1");
     assert_eq!(arrived.header("content-type"), Some("text/plain; charset=utf-8"));
     assert_eq!(arrived.header("x-traq-channel-id"), Some(CHANNEL));
@@ -49,7 +49,7 @@ fn checked_by_traq(arrived: &Arrived) -> String {
 }
 
 /// The body of an event of BOB at this place, from so many hours to so many.
-fn event_body(club: &Club, (from, to): (i64, i64), more: Value) -> Value {
+pub fn event_body(club: &Club, (from, to): (i64, i64), more: Value) -> Value {
     let (from, to) = (hours_from_now(club, from).to_string(), hours_from_now(club, to).to_string());
     let body = json!({
         "name": "Rust evening", "description": "Bring a laptop.\n- and a cable", "sharedRoom": true, "place": "S516",
@@ -58,15 +58,15 @@ fn event_body(club: &Club, (from, to): (i64, i64), more: Value) -> Value {
     merge([body, more])
 }
 
-fn event(club: &Club, hours: (i64, i64), more: Value) -> String {
+pub fn event(club: &Club, hours: (i64, i64), more: Value) -> String {
     text(&club.by(BOB).post("/api/events", event_body(club, hours, more)).expect(201).json()["eventId"])
 }
 
-fn minute(club: &Club) {
+pub fn minute(club: &Club) {
     club.clock.advance(TimeDelta::seconds(61));
 }
 
-fn statuses(club: &Club, path: &str) -> Vec<String> {
+pub fn statuses(club: &Club, path: &str) -> Vec<String> {
     let deliveries = club.by(ALICE).get(&format!("{path}/deliveries")).expect(200).json();
     deliveries.as_array().unwrap().iter().map(|delivery| text(&delivery["status"])).collect()
 }
@@ -177,7 +177,7 @@ fn faults(format: &str, body: &Value) -> Vec<String> {
 
 /// The text of a message that traQ, Slack or Discord takes.
 #[track_caller]
-fn taken(format: &str, arrived: &Arrived) -> String {
+pub fn taken(format: &str, arrived: &Arrived) -> String {
     if format == "traq" {
         return checked_by_traq(arrived);
     }
@@ -293,7 +293,7 @@ fn texts_of_members_stay_texts(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 /// Sets the clock to the next time of this day, and returns the day.
-fn advance_to(club: &Club, time: &str) -> NaiveDate {
+pub fn advance_to(club: &Club, time: &str) -> NaiveDate {
     let now = club.clock.now().utc().with_timezone(&Tokyo).naive_local();
     let time: NaiveTime = time.parse().unwrap();
     let day = if now.time() < time { now.date() } else { now.date().succ_opt().unwrap() };
