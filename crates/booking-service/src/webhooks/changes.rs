@@ -73,8 +73,15 @@ fn check_types(format: Format, types: impl IntoIterator<Item = Type>, violations
     }
 }
 
-fn check_groups(conn: &mut AnyConnection, groups: &[DbUuid], violations: &mut Violations) -> Result<(), Error> {
-    for index in unknown_indexes(conn, groups)? {
+/// Checks new groups of a webhook. Those that it has may have been deleted since.
+fn check_groups(
+    conn: &mut AnyConnection,
+    groups: &[DbUuid],
+    present: &[DbUuid],
+    violations: &mut Violations,
+) -> Result<(), Error> {
+    let unknown = unknown_indexes(conn, groups)?;
+    for index in unknown.into_iter().filter(|index| !present.contains(&groups[*index])) {
         violations.push(format!("/groups/{index}"), Rule::UnknownGroup, "names no group");
     }
     Ok(())
@@ -148,7 +155,7 @@ pub fn create(
         violations.push("/channelId", Rule::Required, "is required for traQ");
     }
     let groups = ids(request.groups.clone()).unwrap_or_default();
-    check_groups(conn, &groups, &mut violations)?;
+    check_groups(conn, &groups, &[], &mut violations)?;
     let secret = secret_of(request.format, request.secret.as_deref(), &mut violations)?;
     violations.into_result()?;
     let Ok(url) = url else { return Err(Problem::internal("the address was checked").into()) };
@@ -201,7 +208,7 @@ pub fn update(
     }
     check_types(before.format, request.types.iter().flat_map(|types| types.0.iter().copied()), &mut violations);
     let groups = ids(request.groups.clone());
-    check_groups(conn, groups.as_deref().unwrap_or_default(), &mut violations)?;
+    check_groups(conn, groups.as_deref().unwrap_or_default(), &before.groups(), &mut violations)?;
     violations.into_result()?;
     let url = url.and_then(Result::ok);
     diesel::update(webhooks::table.find(id))

@@ -34,12 +34,21 @@ impl Markup {
         let mut before = ' ';
         let mut rest = text.trim().chars().peekable();
         while let Some(c) = rest.next() {
+            if is_direction(c) {
+                continue;
+            }
             let c = if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c };
             let is_in_word = before.is_ascii_alphanumeric() && rest.peek().is_some_and(char::is_ascii_alphanumeric);
             self.push(&mut escaped, c, is_in_word);
             before = c;
         }
         escaped
+    }
+
+    /// A text of a member that is a line, but neither a list nor a rule.
+    #[must_use]
+    pub fn line(self, text: &str) -> String {
+        format!("{INVISIBLE}{}", self.text(text))
     }
 
     fn push(self, escaped: &mut String, c: char, is_in_word: bool) {
@@ -137,8 +146,11 @@ impl Markup {
     #[must_use]
     pub fn member(self, name: &str, mentions: Mentions) -> String {
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+        // Mattermost would notify everybody.
+        let is_everybody = ["all", "channel", "everyone", "here"].iter().any(|word| name.eq_ignore_ascii_case(word));
         match (self.0, mentions) {
-            (Format::Traq | Format::Slack, Mentions::On) if is_name => format!("@{name}"),
+            (Format::Slack, Mentions::On) if is_name && !is_everybody => format!("@{name}"),
+            (Format::Traq, Mentions::On) if is_name => format!("@{name}"),
             (Format::Traq, _) if is_name => format!("@.{name}"),
             _ => self.text(&format!("@{name}")),
         }
@@ -155,6 +167,7 @@ impl Markup {
         match (self.0, mentions) {
             (Format::Slack, Mentions::On) if is_slack_id(name) => format!("<!subteam^{name}>"),
             (Format::Slack, Mentions::On) if matches!(name, "here" | "channel" | "everyone") => format!("<!{name}>"),
+            (Format::Slack, Mentions::On) if name == "all" => "@all".to_owned(),
             (Format::Discord, Mentions::On) if is_discord_id(name) => format!("<@&{name}>"),
             // A privileged user has set it, in any writing.
             (Format::Traq, Mentions::On) if !name.contains(char::is_whitespace) => format!("@{name}"),
@@ -168,6 +181,11 @@ impl Markup {
 #[must_use]
 pub fn is_discord_id(name: &str) -> bool {
     (15..=20).contains(&name.len()) && name.bytes().all(|c| c.is_ascii_digit())
+}
+
+/// Whether a character changes the direction of the text after it, also of what follows the text of a member.
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Signs that Markdown, or traQ's or Discord's own markup, reads within a line.
@@ -234,6 +252,19 @@ mod tests {
         assert!(discord.contains("\\<@\u{200b}U1\\>") && discord.contains("\\|\\|s\\|\\|"), "{discord}");
     }
 
+    /// Neither by the direction of the text after a name, nor by a list that a line would begin.
+    #[test]
+    fn a_text_changes_nothing_around_it() {
+        for format in [Format::Traq, Format::Slack, Format::Discord] {
+            let markup = Markup(format);
+            assert_eq!(markup.text("a\u{202e}b\u{2066}c\u{2069}\u{202c}"), "abc");
+            assert_eq!(markup.text("الف\u{200f} 👩‍👩‍👧"), "الف\u{200f} 👩‍👩‍👧");
+            for text in ["- a", "1. a", "+ a", "---"] {
+                assert_eq!(markup.line(text), format!("\u{200b}{text}"));
+            }
+        }
+    }
+
     #[test]
     fn people_are_mentioned_as_the_webhook_says() {
         let forms = |format| {
@@ -244,6 +275,11 @@ mod tests {
         assert_eq!(forms(Format::Slack), ["@alice", "@\u{200b}alice"]);
         assert_eq!(forms(Format::Discord), ["@\u{200b}alice", "@\u{200b}alice"]);
         assert_eq!(Markup(Format::Traq).member("here @all", Mentions::On), "@\u{200b}here @\u{200b}all");
+        for name in ["all", "Channel", "here", "everyone"] {
+            let markup = Markup(Format::Slack);
+            assert_eq!(markup.member(name, Mentions::On), format!("@\u{200b}{name}"), "no member, but everybody");
+            assert_eq!(markup.group(name, Mentions::Silent), format!("@\u{200b}{name}"));
+        }
         assert_eq!(Markup(Format::Slack).group("S0123ABCD", Mentions::On), "<!subteam^S0123ABCD>");
         assert_eq!(Markup(Format::Discord).group("123456789012345678", Mentions::On), "<@&123456789012345678>");
         assert_eq!(Markup(Format::Discord).group("everyone", Mentions::On), "@\u{200b}everyone");

@@ -198,7 +198,7 @@ impl Writer<'_> {
         }
         let mut draft = self.draft();
         draft.line(&self.markup.heading(&self.text("message-cancelled", &[])));
-        draft.line(&self.markup.text(&event.name));
+        draft.line(&self.markup.line(&event.name));
         self.facts(&mut draft, &event);
         Ok(Some(draft.finish(&self.club.origin)))
     }

@@ -158,6 +158,14 @@ mod tests {
             "https://[::ffff:7f00:1]/",
             "https://169.254.169.254/latest",
             "https://10.0.0.1/",
+            "https://0x7f.1/",
+            "https://127。0。0。1/",
+            "https://１２７.0.0.1/",
+            "https://%31%32%37.0.0.1/",
+            "https://127.0.0.1./",
+            "https://[64:ff9b::7f00:1]/",
+            "https://[2002:7f00:1::]/",
+            "https://token@club.example/",
         ];
         for bad in bad {
             assert!(networks(&[], false).check(bad).is_err(), "{bad}");

@@ -177,13 +177,28 @@ fn merge(conn: &mut AnyConnection, delivery: &Delivery) -> Result<Vec<i64>, Erro
         .order(deliveries::id)
         .select(Delivery::as_select())
         .load(conn)?;
-    let later: Vec<_> = later.into_iter().take_while(|later| delivery.kind.merges(later.kind)).collect();
+    // A message says how things are now: nothing, if an event was deleted before anybody heard of it.
+    let says_all = delivery.kind == Type::Announcement
+        && (action(conn, delivery)? == Some(Action::Created) || !is_deleted(conn, delivery.object_id)?);
+    let is_merged = |later: &Delivery| (says_all && later.kind.is_of_event()) || delivery.kind.merges(later.kind);
+    let later: Vec<_> = later.into_iter().take_while(is_merged).collect();
     let ids: Vec<DbUuid> = later.iter().map(|later| later.id).collect();
     if !ids.is_empty() {
         let merged = deliveries::table.filter(deliveries::id.eq_any(ids));
         diesel::update(merged).set(deliveries::status.eq(Status::Merged)).execute(conn)?;
     }
     Ok(later.into_iter().filter_map(|later| later.history_id).collect())
+}
+
+/// What the row of the history says that a delivery is about.
+fn action(conn: &mut AnyConnection, delivery: &Delivery) -> Result<Option<Action>, Error> {
+    let Some(row) = delivery.history_id else { return Ok(None) };
+    Ok(history::table.find(row).select(history::action).first(conn).optional()?)
+}
+
+fn is_deleted(conn: &mut AnyConnection, event: DbUuid) -> Result<bool, Error> {
+    let query = events::table.find(event).filter(events::deleted_at.is_null()).select(events::id);
+    Ok(query.first::<DbUuid>(conn).optional()?.is_none())
 }
 
 /// The address of traQ's webhooks, with the parameter that makes mentions of names.
@@ -212,11 +227,7 @@ fn said(conn: &mut AnyConnection, writer: &Writer<'_>, delivery: &Delivery) -> R
     let id = delivery.object_id;
     let text = match delivery.kind {
         Type::Announcement => {
-            let action = match delivery.history_id {
-                Some(row) => history::table.find(row).select(history::action).first(conn).optional()?,
-                None => None,
-            };
-            let key = match action {
+            let key = match action(conn, delivery)? {
                 Some(Action::Created) => "message-created",
                 Some(Action::Restored) => "message-restored",
                 _ => "message-changed",

@@ -63,10 +63,10 @@ impl Outcome {
     /// When the receiver wants the next attempt (RFC 9110: seconds, or a date).
     fn retry_after(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
         let text = self.retry_after.as_deref()?.trim();
-        match text.parse::<u32>() {
-            Ok(seconds) => Some(TimeDelta::seconds(seconds.into())),
-            Err(_) => Some(DateTime::parse_from_rfc2822(text).ok()?.to_utc() - now),
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Some(TimeDelta::seconds(text.parse().unwrap_or(u32::MAX).into()));
         }
+        Some(DateTime::parse_from_rfc2822(text).ok()?.to_utc() - now)
     }
 
     /// The time until the next attempt after this many; `None` if there is none. `random` is from 0 to 1.
@@ -170,6 +170,8 @@ mod tests {
             ("Wed, 01 Apr 2026 00:10:00 GMT", 600),
             ("Tue, 31 Mar 2026 00:10:00 GMT", 5),
             ("99999999", 86400),
+            ("99999999999999999999", 86400),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", 86400),
             ("soon", 5),
             ("", 5),
             ("-1", 5),

@@ -21,6 +21,12 @@ pub enum Reaction {
     Hang,
     /// With 10 GB.
     Huge,
+    /// With a byte a second, in the head or in the body.
+    Trickle(&'static str),
+    /// With chunks without end.
+    Chunks,
+    /// With 500 and the path of the request.
+    Echo,
     /// By closing the connection.
     Close,
 }
@@ -91,6 +97,11 @@ impl Receiver {
         });
     }
 
+    /// Closes the connections of the requests that hang.
+    pub fn fail_now(&self) {
+        self.state.write().unwrap().held.clear();
+    }
+
     /// What has arrived.
     pub fn arrived(&self) -> Vec<Arrived> {
         self.state.write().unwrap().arrived.clone()
@@ -125,6 +136,7 @@ fn take(connection: TcpStream, state: &RwLock<State>) -> Option<()> {
         headers.push((name.to_ascii_lowercase(), value.to_owned()));
     }
     let length = headers.iter().find(|(name, _)| name == "content-length").map_or("0", |(_, value)| value);
+    let echoed = path.clone();
     let mut body = vec![0; length.parse().ok()?];
     reader.read_exact(&mut body).ok()?;
     let body = String::from_utf8(body).ok()?;
@@ -149,6 +161,20 @@ fn take(connection: TcpStream, state: &RwLock<State>) -> Option<()> {
         Reaction::Huge => {
             write!(writer, "HTTP/1.1 200 X\r\ncontent-length: 10000000000\r\n\r\n").ok()?;
             while writer.write_all(&[b'x'; 8192]).is_ok() {}
+        }
+        Reaction::Trickle(start) => {
+            writer.write_all(start.as_bytes()).ok()?;
+            while writer.write_all(b"x").is_ok() {
+                pause(Duration::from_secs(1));
+            }
+        }
+        Reaction::Chunks => {
+            write!(writer, "HTTP/1.1 200 X\r\ntransfer-encoding: chunked\r\n\r\n").ok()?;
+            while writer.write_all(b"1\r\nx\r\n").is_ok() {}
+        }
+        Reaction::Echo => {
+            let length = echoed.len();
+            write!(writer, "HTTP/1.1 500 X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{echoed}").ok()?;
         }
         Reaction::Close => {}
     }

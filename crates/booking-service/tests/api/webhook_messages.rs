@@ -117,7 +117,10 @@ fn an_event_is_announced_and_cancelled(#[values(Sqlite, Postgres)] backend: Back
     club.by(ALICE).patch(&path, json!({"mentions": "off", "language": "en"})).expect(200);
     club.by(BOB).delete(&format!("/api/events/{made}")).expect(204);
     let cancelled = receiver.wait_for(4)[3].body.clone();
-    assert!(cancelled.starts_with("## An event is cancelled\nRust evening\n- Group: [guitar\\_band]("), "{cancelled}");
+    assert!(
+        cancelled.starts_with("## An event is cancelled\n\u{200b}Rust evening\n- Group: [guitar\\_band]("),
+        "{cancelled}"
+    );
     club.by(BOB).post(&format!("/api/events/{made}/restore"), json!({})).expect(200);
     minute(&club);
     let restored = receiver.wait_for(5)[4].body.clone();
@@ -292,6 +295,37 @@ fn texts_of_members_stay_texts(#[values(Sqlite, Postgres)] backend: Backend) {
     }
 }
 
+/// Nobody has heard of an event that is deleted within the minute in which it was made.
+#[rstest]
+fn what_is_deleted_at_once_is_not_announced(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let path = create(&club, &receiver, "traq", json!({"language": "en"}));
+    let delete = |event: &str| {
+        club.by(BOB).delete(&format!("/api/events/{event}")).expect(204);
+    };
+    delete(&event(&club, (30, 32), json!({})));
+    let moved = event(&club, (40, 42), json!({"name": "moved"}));
+    let back = event(&club, (50, 52), json!({"name": "back"}));
+    delete(&back);
+    club.by(BOB).post(&format!("/api/events/{back}/restore"), json!({})).expect(200);
+    minute(&club);
+    until("both have arrived", || receiver.arrived().len() >= 2);
+    let change = event_body(&club, (40, 43), json!({"name": "moved"}));
+    club.by(BOB).put(&format!("/api/events/{moved}"), change).expect(200);
+    delete(&moved);
+    minute(&club);
+    let heading = |arrived: &Arrived| checked_by_traq(arrived).lines().take(2).collect::<Vec<_>>().join(" ");
+    let mut arrived: Vec<_> = receiver.wait_for(3).iter().map(heading).collect();
+    for text in &mut arrived {
+        text.truncate(text.find("](").unwrap_or(text.len()));
+    }
+    assert_eq!(arrived[2], "## An event is cancelled \u{200b}moved");
+    arrived.sort();
+    assert_eq!(arrived[..2], ["## A new event [back", "## A new event [moved"]);
+    let waits = |path: &str| statuses(&club, path).contains(&"waiting".to_owned());
+    until("nothing waits", || !waits(&path));
+}
+
 /// Sets the clock to the next time of this day, and returns the day.
 pub fn advance_to(club: &Club, time: &str) -> NaiveDate {
     let now = club.clock.now().utc().with_timezone(&Tokyo).naive_local();
@@ -355,6 +389,31 @@ fn the_digest_shows_rooms_and_events_of_the_day(#[values(Sqlite, Postgres)] back
         "{nothing}"
     );
     until("it is noted", || statuses(&club, &late) == ["delivered"]);
+}
+
+/// Also on the day without its time of day, which is the one after the gap, and on the day that has it twice.
+#[rstest]
+fn each_day_has_one_digest(#[values(Sqlite, Postgres)] backend: Backend) {
+    for (time, day, due) in [("02:30", "2027-03-14", "07:00"), ("01:30", "2027-11-07", "05:30")] {
+        let options = ["--time-zone", "America/New_York", "--digest-time", time];
+        let (club, receiver) = (Club::start_with(backend, &options), Receiver::start());
+        let path = create(&club, &receiver, "traq", json!({"types": ["digest"], "language": "en"}));
+        let test = |number| {
+            club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+            receiver.wait_for(number)
+        };
+        let due: common::time::Timestamp = format!("{day}T{due}:00Z").parse().unwrap();
+        club.clock.advance(due.plus(TimeDelta::seconds(-10)) - club.clock.now());
+        test(1);
+        club.clock.advance(TimeDelta::seconds(11));
+        receiver.wait_for(2);
+        for later in [10, 60, 120] {
+            club.clock.advance(TimeDelta::minutes(later));
+            receiver.wait_for(2);
+        }
+        let arrived = test(3);
+        assert!(arrived[1].body.starts_with("## "), "{}", arrived[1].body);
+    }
 }
 
 #[rstest]

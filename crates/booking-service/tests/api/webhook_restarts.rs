@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use booking_service::schema::webhooks;
-use chrono::{TimeDelta, Timelike, Utc};
+use chrono::{TimeDelta, Timelike};
+use common::time::Clock;
 use diesel::prelude::*;
 use rstest::rstest;
 use serde_json::json;
@@ -35,23 +36,30 @@ fn replicas_that_restart_at_the_time_of_the_digest_send_one(#[values(Sqlite, Pos
     receiver.react([Reaction::Hang]);
     club.start_at_once(replicas);
     receiver.wait_for(1);
+    // Each replica looks at once whether there is something to send.
+    let test = |club: &Club, replica| {
+        club.by(ALICE).at(replica).post(&format!("{path}/test"), json!({})).expect(201);
+    };
+    for replica in 0..replicas {
+        test(&club, replica);
+    }
     receiver.answer_in(Duration::from_millis(300));
     for round in 1..=4 {
         club.stop_all();
         club.start_at_once(replicas);
         // A digest of this round would arrive before.
-        club.by(ALICE).at(round % replicas).post(&format!("{path}/test"), json!({})).expect(201);
-        receiver.wait_for(1 + round);
+        test(&club, round % replicas);
+        receiver.wait_for(1 + replicas + round);
     }
-    until("all is noted", || statuses(&club, &path) == ["delivered"; 5]);
+    until("all is noted", || statuses(&club, &path) == vec!["delivered"; 5 + replicas]);
     let is_digest = |body: &String| body.starts_with("## ");
     let bodies: Vec<_> = receiver.arrived().iter().map(checked_by_traq).collect();
-    assert_eq!(bodies.iter().map(is_digest).collect::<Vec<_>>(), [true, false, false, false, false]);
+    assert!(is_digest(&bodies[0]) && !bodies[1..].iter().any(is_digest), "{bodies:?}");
 }
 
 /// A time zone in which it is past eight now.
 fn zone_of_the_morning() -> String {
-    let ahead = 8 - i64::from(Utc::now().hour());
+    let ahead = 8 - i64::from(Clock::default().now().utc().hour());
     let ahead = if ahead < -12 { ahead + 24 } else { ahead };
     // The names have the sign of POSIX.
     format!("Etc/GMT{:+}", -ahead)
@@ -62,7 +70,7 @@ fn zone_of_the_morning() -> String {
 #[rstest]
 fn a_digest_that_may_not_have_been_sent_is_sent_again(#[values(Sqlite, Postgres)] backend: Backend) {
     let zone = zone_of_the_morning();
-    let time = format!("08:{:02}", Utc::now().minute());
+    let time = format!("08:{:02}", Clock::default().now().utc().minute());
     let options = ["--time-zone", &zone, "--digest-time", &time];
     let (mut club, receiver) = (Club::start_with(backend, &options), Receiver::start());
     let replicas = replicas(&club);

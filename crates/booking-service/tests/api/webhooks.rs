@@ -302,6 +302,67 @@ fn a_receiver_that_hangs_holds_up_nobody(#[values(Sqlite, Postgres)] backend: Ba
     assert_eq!(kinds(&slow.wait_for(3)[1..]), ["room.verified", "room.unverified"]);
 }
 
+/// An attempt ends, whatever the receiver sends. What it has answered is shown, without the secrets of the address.
+#[rstest]
+fn an_answer_without_end_is_cut_off(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let begin = |reaction: Reaction| {
+        let receiver = Receiver::start();
+        receiver.react([reaction]);
+        let (path, _) = create(&club, &receiver, json!({}));
+        club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+        path
+    };
+    let head = begin(Reaction::Trickle("HTTP/1.1 200 X\r\nx-"));
+    let body = begin(Reaction::Trickle("HTTP/1.1 200 X\r\ncontent-length: 100\r\n\r\n"));
+    let (chunks, echo) = (begin(Reaction::Chunks), begin(Reaction::Echo));
+    let outcome = |path: &str| {
+        until("an attempt has ended", || deliveries_of(&club, path)[0]["attempts"] == 1);
+        let delivery = deliveries_of(&club, path)[0].clone();
+        (text(&delivery["status"]), text(&delivery["answer"]))
+    };
+    assert_eq!(outcome(&echo), ("waiting".to_owned(), "/hook?key=…".to_owned()));
+    assert_eq!(outcome(&chunks), ("delivered".to_owned(), "x".repeat(1024)));
+    assert_eq!(outcome(&head), ("waiting".to_owned(), "no complete answer in time".to_owned()));
+    let (status, answer) = outcome(&body);
+    assert!(status == "delivered" && (10..=16).contains(&answer.len()), "{answer}");
+}
+
+/// A webhook can be changed and deleted while something is sent to it.
+#[rstest]
+fn a_webhook_changes_while_something_is_sent(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, old, new) = (Club::start(backend), Receiver::start(), Receiver::start());
+    let own = group(&club, BOB, "own", &[BOB]);
+    let (path, _) = create(&club, &old, json!({"groups": [own]}));
+    old.react([Reaction::Hang]);
+    club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+    old.wait_for(1);
+    // It is sent to the new address when the old one has not taken it.
+    club.by(ALICE).patch(&path, json!({"url": new.address})).expect(200);
+    old.fail_now();
+    until("the failure is noted", || deliveries_of(&club, &path)[0]["attempts"] == 1);
+    club.clock.advance(TimeDelta::seconds(7));
+    new.wait_for(1);
+
+    // A filter keeps a group that is deleted, and what is shown can be sent back.
+    club.by(BOB).delete(&format!("/api/groups/{own}")).expect(204);
+    assert_eq!(kinds(&new.wait_for(2)[1..]), ["group.deleted"]);
+    let shown = club.by(ALICE).get(&path).expect(200).json();
+    let body = json!({"name": "renamed", "groups": shown["groups"]});
+    club.by(ALICE).patch(&path, body.clone()).expect(200);
+    let other = merge([body, json!({"groups": [own, DbUuid::new()]})]);
+    assert_eq!(club.by(ALICE).patch(&path, other).expect(400).pointers(), ["/groups/1"]);
+
+    new.react([Reaction::Hang]);
+    club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+    new.wait_for(3);
+    club.by(ALICE).delete(&path).expect(204);
+    new.fail_now();
+    let (path, _) = create(&club, &old, json!({}));
+    club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
+    old.wait_for(2);
+}
+
 #[rstest]
 fn a_webhook_is_switched_off_when_nothing_arrives(#[values(Sqlite, Postgres)] backend: Backend) {
     let (club, receiver) = (Club::start(backend), Receiver::start());
@@ -423,7 +484,8 @@ fn a_name_of_a_private_address_is_not_reached(#[values(Sqlite, Postgres)] backen
         bytes: 10,
     };
     let client = club_issuer::outbound::Client::restricted(limits, move |address| networks.allow(address));
-    for host in ["localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1"] {
+    let hosts = ["localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "2130706433"];
+    for host in hosts.into_iter().chain(["0x7f.1", "0177.0.0.1", "127.1"]) {
         let request = ureq::http::Request::post(format!("http://{host}:{port}/")).body(b"x".to_vec()).unwrap();
         let refused = client.send_and_read_start(request).unwrap_err();
         assert!(refused.to_string().ends_with("is not allowed"), "{host}: {refused}");
