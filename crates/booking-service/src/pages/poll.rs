@@ -18,6 +18,7 @@ use super::{
     event_form::set_times,
     history::{self, Subject},
     people::People,
+    polls::answered,
     visit::{Visit, or_form_again},
 };
 use crate::{
@@ -72,7 +73,7 @@ fn page(
     let body = html! {
         p.faint {
             (visit.format("deadline-at", &[("at", visit.moment(row.deadline).into())])) (visit.language.separator())
-            (visit.format("answers-of", &[("n", poll.poll.answers.into()), ("all", poll.poll.invitees.into())]))
+            (answered(&poll.poll, visit))
         }
         @if !row.description.is_empty() { p.text { (row.description) } }
         @if let Some(event) = row.event_id {

@@ -57,6 +57,12 @@ pub fn waiting_for(conn: &mut AnyConnection, user: DbUuid, now: DbTimestamp) -> 
     Ok(polls)
 }
 
+/// How many have answered, and of how many unless others than the invited have answered or may.
+pub fn answered(poll: &Poll, visit: &Visit) -> String {
+    let all = if poll.row.open || poll.answers > poll.invitees { 0 } else { poll.invitees };
+    visit.format("answers-of", &[("n", poll.answers.into()), ("all", all.into())])
+}
+
 /// Polls with their deadlines.
 pub fn rows(polls: &[Poll], visit: &Visit) -> Markup {
     html! {
@@ -74,7 +80,7 @@ pub fn rows(polls: &[Poll], visit: &Visit) -> Markup {
                         (visit.language.separator())
                         (visit.format("deadline-at", &[("at", visit.moment(poll.row.deadline).into())]))
                         (visit.language.separator())
-                        (visit.format("answers-of", &[("n", poll.answers.into()), ("all", poll.invitees.into())]))
+                        (answered(poll, visit))
                     }
                 }
             }

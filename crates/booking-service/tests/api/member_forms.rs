@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    builders::{At, EVERYONE, event, event_body, group, merge, poll, span, text, verified_room},
+    builders::{At, EVERYONE, answer_poll, event, event_body, group, merge, poll, span, text, verified_room},
     front_page::{
         forms::{Fields, attribute, fields, open, send, set},
         page,
@@ -241,6 +241,16 @@ fn a_poll_is_made_answered_and_confirmed(#[values(Sqlite, Postgres)] backend: Ba
     let delete = format!("{other}/delete");
     send(&club, ALICE, &delete, &fields(&open(&club, ALICE, &delete), &delete)).expect(303);
     club.by(BOB).header("accept", HTML).get(&other).expect(404);
+    // Whoever is not invited may answer an open one.
+    let (own, slots) = poll(&club, ALICE, json!({"invitees": [id(CAROL)]}));
+    answer_poll(&club, CAROL, &own, &[&slots[0]]).expect(201);
+    let (of_all, slots) = poll(&club, ALICE, json!({"open": true, "invitees": [id(CAROL)]}));
+    answer_poll(&club, BOB, &of_all, &[&slots[0]]).expect(201);
+    for (path, answered) in [(own, "1 of 1 have answered"), (of_all, "1 answered")] {
+        let path = format!("/polls/{}", path.rsplit('/').next().unwrap());
+        assert!(open(&club, ALICE, &path).contains(answered), "{answered}");
+        assert!(open(&club, ALICE, "/polls").contains(answered), "{answered}");
+    }
 }
 
 #[rstest]
