@@ -52,7 +52,7 @@ test('the portfolio-service through the same proxy', async (t) => {
 
 test('from the board through the proxy', async (t) => {
   const origin = await vite(t);
-  const refused = await fetch(`${origin}/board`);
+  const refused = await fetch(`${origin}/board`, { headers: { Accept: 'text/html' } });
   assert.equal(refused.status, 401);
   const link = (await refused.text()).match(/"(\/sign-in\?to=[^"]*)"/)?.[1];
   assert(link);

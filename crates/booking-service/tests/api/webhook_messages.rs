@@ -25,7 +25,8 @@ const CHANNEL: &str = "0198c0de-0000-7000-8000-0000000000c1";
 pub fn create(club: &Club, receiver: &Receiver, format: &str, more: Value) -> String {
     let mut body = json!({
         "name": "channel", "url": format!("{}/webhooks/1", receiver.address), "format": format, "language": "ja",
-        "types": ["announcement", "cancellation", "digest", "reminder"],
+        // Not the digest: it may be eight o'clock during a test.
+        "types": ["announcement", "cancellation", "reminder"],
     });
     if format == "traq" {
         body = merge([body, json!({"secret": SECRET, "channelId": CHANNEL})]);
