@@ -42,7 +42,6 @@ pub struct Facts {
     pub me: String,
     /// Ids. A service leaves the ids of the other one's objects empty.
     pub event: String,
-    pub project: String,
     pub projects: Vec<String>,
     pub contest: String,
     pub group: String,
@@ -104,7 +103,9 @@ pub const ALL: [Scene; 33] = [
     reading("p-users", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/users")),
     reading("p-user", Service::Portfolio, Bound::General, |f| get(f, &format!("/api/v1/users/{}", f.me))),
     reading("p-projects", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/projects")),
-    reading("p-project", Service::Portfolio, Bound::General, |f| get(f, &format!("/api/v1/projects/{}", f.project))),
+    reading("p-project", Service::Portfolio, Bound::General, |f| {
+        get(f, &format!("/api/v1/projects/{}", f.projects[0]))
+    }),
     reading("p-contests", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/contests")),
     reading("p-contest", Service::Portfolio, Bound::Spread, |f| get(f, &format!("/api/v1/contests/{}", f.contest))),
     page("page-people", Service::Portfolio, |f| get_page(f, "/people")),
@@ -139,7 +140,6 @@ impl Facts {
             today: today(),
             me: String::new(),
             event: String::new(),
-            project: String::new(),
             projects: Vec::new(),
             contest: String::new(),
             group: String::new(),
@@ -155,7 +155,9 @@ impl Facts {
                 facts.me = facts.users.first().cloned().ok_or("no users")?;
                 facts.projects = ids(&facts.fetch(running, "/api/v1/projects").await?.0, "id");
                 facts.projects.truncate(PROJECTS);
-                facts.project = facts.projects.first().cloned().ok_or("no projects")?;
+                if facts.projects.is_empty() {
+                    return Err("no projects".into());
+                }
                 let contest = ids(&facts.fetch(running, "/api/v1/contests").await?.0, "id").into_iter().next();
                 facts.contest = contest.ok_or("no contests")?;
             }
