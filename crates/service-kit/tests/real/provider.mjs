@@ -39,7 +39,8 @@ function provider(issuer) {
     },
     features: {
       devInteractions: { enabled: false },
-      registration: { enabled: true },
+      // Ids and secrets may begin with any of these signs: what passes one as `--option VALUE` fails always, not seldom.
+      registration: { enabled: true, idFactory: () => `-${randomUUID()}`, secretFactory: () => `-_${randomUUID()}` },
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: (_ctx, resource) => ({
