@@ -122,6 +122,7 @@ pub enum WebhookCommand {
         body: String,
         /// The secret, if the receiver has one already.
         #[arg(long, env = "WEBHOOK_SECRET", value_name = "TEXT", hide_env_values = true)]
+        #[arg(allow_hyphen_values = true)]
         secret: Option<Secret>,
     },
 }
@@ -166,6 +167,7 @@ pub struct Config {
     /// are former keys, whose cookies and addresses stay valid [default: in development mode a random key at each
     /// start].
     #[arg(long, env = "SECRET_KEY", value_name = "TEXT", hide_env_values = true, global = true)]
+    #[arg(allow_hyphen_values = true)]
     pub secret_key: Option<Secret>,
 
     /// File that contains the key, and former keys on further lines.

@@ -31,6 +31,7 @@ pub struct BookingOptions {
 
     /// API token of the booking-service; scope `read` is enough.
     #[arg(global = true, long, env = "BOOKING_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    #[arg(allow_hyphen_values = true)]
     pub booking_token: Option<Secret>,
 
     /// File that contains the API token of the booking-service.

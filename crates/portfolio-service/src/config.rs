@@ -130,7 +130,7 @@ pub struct IdentityOptions {
     pub oidc_issuer: Option<String>,
 
     /// Audience (`aud`) of bearer tokens: this service's client id at the issuer.
-    #[arg(long, env = "OIDC_AUDIENCE", value_name = "TEXT", global = true)]
+    #[arg(long, env = "OIDC_AUDIENCE", value_name = "TEXT", global = true, allow_hyphen_values = true)]
     pub oidc_audience: Option<String>,
 
     /// URL of the issuer's keys [default: from its metadata].

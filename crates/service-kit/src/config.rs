@@ -309,6 +309,7 @@ pub struct DirectoryOptions {
 
     /// Token for the traQ server.
     #[arg(global = true, long, env = "TRAQ_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    #[arg(allow_hyphen_values = true)]
     pub traq_token: Option<Secret>,
 
     /// File that contains the token for the traQ server.

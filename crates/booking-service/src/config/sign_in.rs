@@ -40,7 +40,7 @@ pub struct SignInOptions {
     pub oauth_user_url: Option<Url>,
 
     /// Client id of this service at the provider.
-    #[arg(long, env = "OAUTH_CLIENT_ID", value_name = "TEXT", global = true)]
+    #[arg(long, env = "OAUTH_CLIENT_ID", value_name = "TEXT", global = true, allow_hyphen_values = true)]
     pub oauth_client_id: Option<String>,
 
     /// How the client secret is sent [default: what the issuer's metadata says, `basic` without].
@@ -49,6 +49,7 @@ pub struct SignInOptions {
 
     /// Client secret of this service at the provider. Without one the service is a public client.
     #[arg(long, env = "OAUTH_CLIENT_SECRET", value_name = "TEXT", hide_env_values = true, global = true)]
+    #[arg(allow_hyphen_values = true)]
     pub oauth_client_secret: Option<Secret>,
 
     /// File that contains the client secret.

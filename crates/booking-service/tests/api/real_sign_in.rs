@@ -41,11 +41,9 @@ fn club(backend: Backend, provider: &Provider, method: &str, options: &[&str]) -
 }
 
 fn club_of(client: &Registered, backend: Backend, options: &[&str]) -> Club {
-    // With `=`, because the provider generates ids and secrets that may begin with a hyphen.
-    let id = format!("--oauth-client-id={}", client.id);
-    let secret = client.secret.as_ref().map(|secret| format!("--oauth-client-secret={secret}"));
-    let own = [Some(id.as_str()), secret.as_deref()];
-    let all: Vec<_> = own.into_iter().flatten().chain(options.iter().copied()).collect();
+    let secret = client.secret.as_ref().map(|secret| ["--oauth-client-secret", secret]);
+    let own = [Some(["--oauth-client-id", &client.id]), secret].into_iter().flatten().flatten();
+    let all: Vec<_> = own.chain(options.iter().copied()).collect();
     Club::start_with(backend, &all)
 }
 

@@ -39,7 +39,7 @@ function provider(issuer) {
     },
     features: {
       devInteractions: { enabled: false },
-      // Ids and secrets may begin with any of these signs: what passes one as `--option VALUE` fails always, not seldom.
+      // Those of a provider may begin with a hyphen.
       registration: { enabled: true, idFactory: () => `-${randomUUID()}`, secretFactory: () => `-_${randomUUID()}` },
       resourceIndicators: {
         enabled: true,
