@@ -49,19 +49,21 @@ fn measure(club: &Club, objects: &Objects) -> Vec<(String, u64, usize)> {
     measured
 }
 
+/// What one statement reads. An anonymous caller is not looked up for it.
+const OBJECTS: [&str; 2] = ["/api/v1/users/{userId}", "/api/v1/projects/{projectId}"];
+
 #[rstest]
-fn frequent_reads_take_two_statements(#[values(Sqlite, Postgres)] backend: Backend) {
+fn frequent_reads_take_one_or_two_statements(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut objects = Objects::new();
     objects.grow(&club, 2);
-    let paths = ["users", "users/{userId}", "projects", "projects/{projectId}", "contests"];
-    for template in paths {
-        let path = &objects.paths(&format!("/api/v1/{template}"), true)[0];
+    for template in [&OBJECTS[..], &["/api/v1/users", "/api/v1/projects", "/api/v1/contests"]].concat() {
+        let path = &objects.paths(template, true)[0];
         club.anonymous().get(path).expect(200);
         let before = statements(&club);
         club.anonymous().get(path).expect(200);
-        // The version of the database, and the rows.
-        assert_eq!(statements(&club) - before, 2, "{path}");
+        // The rows; for a list also the version of the database.
+        assert_eq!(statements(&club) - before, if OBJECTS.contains(&template) { 1 } else { 2 }, "{path}");
     }
 }
 
@@ -86,7 +88,7 @@ fn no_operation_sends_more_statements_for_more_rows(#[values(Sqlite, Postgres)] 
 }
 
 #[rstest]
-fn a_signed_in_caller_needs_no_additional_statement(#[values(Sqlite, Postgres)] backend: Backend) {
+fn only_objects_take_an_additional_statement_for_a_signed_in_caller(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut objects = Objects::new();
     objects.grow(&club, 2);
@@ -102,6 +104,6 @@ fn a_signed_in_caller_needs_no_additional_statement(#[values(Sqlite, Postgres)] 
             client.get(path).expect(200);
             statements(&club) - before
         });
-        assert_eq!(anonymous, member, "{template}");
+        assert_eq!(anonymous + u64::from(OBJECTS.contains(&template.as_str())), member, "{template}");
     }
 }

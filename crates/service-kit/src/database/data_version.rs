@@ -1,12 +1,15 @@
 //! The version of the content of a database.
 
 use diesel::{
-    QueryResult,
+    QueryResult, RunQueryDsl,
     backend::Backend,
     expression::{AppearsOnTable, Expression, SelectableExpression, ValidGrouping, is_aggregate},
     query_builder::{AstPass, QueryFragment, QueryId},
     sql_types::Text,
 };
+
+use super::any_connection::AnyConnection;
+use crate::with_connection;
 
 /// The version of the content that a transaction sees: two transactions with the same version see the same rows. Select
 /// it along with other columns, so that it needs no statement of its own. The migrations define `last_change`.
@@ -16,6 +19,13 @@ use diesel::{
 /// does not change when a transaction commits, so that an old answer would keep its tag.
 #[derive(Debug, Clone, Copy, QueryId)]
 pub struct DataVersion;
+
+impl DataVersion {
+    /// Reads it by a statement of its own.
+    pub fn read(conn: &mut AnyConnection) -> QueryResult<String> {
+        with_connection!(conn, c => diesel::select(Self).get_result(c))
+    }
+}
 
 impl<DB: Backend> QueryFragment<DB> for DataVersion {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, DB>) -> QueryResult<()> {

@@ -26,8 +26,7 @@ pub trait Authenticator: Send + Sync + Sized + 'static {
     /// 401 for a missing or malformed credential, 400 for a malformed path.
     fn from_request(req: &HttpRequest) -> impl Future<Output = Result<Self, Problem>>;
 
-    /// Looks the caller up, and reads the version with the caller or after that. In the transaction of the operation; for
-    /// a conditional request also before it.
+    /// Looks the caller up, in the transaction of the operation; for a conditional request also before it.
     ///
     /// # Errors
     /// 401 for a bad credential, 403 for an inactive account.
@@ -51,7 +50,7 @@ pub trait Authenticator: Send + Sync + Sized + 'static {
 pub struct Identified<C> {
     /// The caller.
     pub caller: C,
-    /// The version of the database content. Without it, answers are compared by their hashes alone.
+    /// The version of the database content, if it was read with the caller.
     pub data_version: Option<String>,
 }
 

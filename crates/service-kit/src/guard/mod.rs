@@ -31,7 +31,7 @@ use self::{
     target::Recorded,
 };
 use crate::{
-    database::{AnyConnection, JobOwner, QueueKey},
+    database::{AnyConnection, DataVersion, JobOwner, QueueKey},
     error::{Error, Failure},
     http::{ListPage, ListPart, Page, Reply, admission::Admission, pagination::Remaining, rate_limit::RateLimitKey},
 };
@@ -116,7 +116,9 @@ impl<A: Authenticator> Guard<A> {
     async fn read_boxed(self, mut operation: Operation<A::Caller>) -> Result<Reply, Failure> {
         let conditions = Arc::new(Conditions::from_request(&self.request)?);
         let tags = conditions.clone();
-        let result = self.read_if_modified(conditions, move |conn, caller, fingerprint| {
+        // To compare what is read by one statement takes one as well.
+        let needs_version = !self.is_one_statement;
+        let result = self.read_if_modified(conditions, needs_version, move |conn, caller, fingerprint| {
             Ok((tags.tag(operation(conn, caller)?, fingerprint), None))
         });
         let result = result.await.map(|(reply, _)| reply);
@@ -124,10 +126,12 @@ impl<A: Authenticator> Guard<A> {
     }
 
     /// Answers 304 if the caller has the current answer already. Otherwise runs `operation` with the fingerprint of its
-    /// answer; it returns the answer and, for a list, what follows it.
+    /// answer; it returns the answer and, for a list, what follows it. Without the version of the data there is no
+    /// fingerprint, and answers are compared by their hashes alone.
     async fn read_if_modified<F>(
         &self,
         conditions: Arc<Conditions>,
+        needs_version: bool,
         mut operation: F,
     ) -> Result<(Reply, Option<Remaining>), Error>
     where
@@ -138,7 +142,10 @@ impl<A: Authenticator> Guard<A> {
         let (database, owner) = (&self.shared.state.database, self.shared.owner());
         let (shared, cached) = (self.shared.clone(), conditions.clone());
         let read = move |conn: &mut AnyConnection| {
-            let Identified { caller, data_version } = shared.admit(conn, Access::Read)?;
+            let Identified { caller, mut data_version } = shared.admit(conn, Access::Read)?;
+            if needs_version && data_version.is_none() {
+                data_version = Some(DataVersion::read(conn)?);
+            }
             let fingerprint = cached.fingerprint(&caller.view(), data_version.as_deref());
             match cached.unchanged_reply(fingerprint.as_deref()) {
                 Some(unchanged) => Ok((unchanged, None)),
@@ -174,7 +181,7 @@ impl<A: Authenticator> Guard<A> {
         let conditions = Arc::new(Conditions::from_request(&self.request)?);
         let (tags, first, is_one_statement) = (conditions.clone(), operation.clone(), self.is_one_statement);
         let page = page.first();
-        let result = self.read_if_modified(conditions, move |conn, caller, fingerprint| {
+        let result = self.read_if_modified(conditions, true, move |conn, caller, fingerprint| {
             let mut rows = first(conn, caller, &page)?;
             let Some(cursor) = rows.next.take_if(|_| !page.has_limit()) else {
                 return Ok((tags.tag(rows.into_reply(), fingerprint), None));

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     database::{
-        AnyConnection, JobOwner,
+        AnyConnection, DataVersion, JobOwner,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
@@ -157,7 +157,8 @@ impl<A: Authenticator> Shared<A> {
         conditions: &Conditions,
     ) -> Option<Result<Reply, Error>> {
         let Identified { caller, data_version } = self.authenticator.identify(conn).ok()?;
-        let fingerprint = conditions.fingerprint(&caller.view(), data_version.as_deref());
+        let data_version = data_version.map_or_else(|| DataVersion::read(conn), Ok).ok()?;
+        let fingerprint = conditions.fingerprint(&caller.view(), Some(&data_version));
         let reply = conditions.unchanged_reply(fingerprint.as_deref())?;
         Some(self.charge_and_authorize(conn, &caller, Access::Read).map(|()| reply))
     }
