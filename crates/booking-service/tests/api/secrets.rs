@@ -234,109 +234,106 @@ fn own_secrets(client: &RecordingClient, canaries: &mut Vec<Canary>) -> String {
 }
 
 #[rstest]
-fn no_secret_leaves(#[values(Sqlite, Postgres)] backend: Backend) {
+#[case(Sqlite, "plain", 200)]
+#[case(Postgres, "json", 403)]
+fn no_secret_leaves(#[case] backend: Backend, #[case] format: &str, #[case] status: u16) {
     let club = Club::start(backend);
-    for (format, status) in [("plain", 200), ("json", 403)] {
-        let (right, wrong) = (token(&format!("canary-token-{format}-2b7d")), token("canary-bad-token-81fe"));
-        diesel::delete(sessions::table.filter(sessions::token_hash.eq(credentials::hash(SESSION))))
-            .execute(&mut club.connect())
-            .unwrap();
-        add_credentials(&club, &right);
-        let mut canaries: Vec<_> = [
-            ("key of the installation", KEY),
-            ("session", SESSION),
-            ("bad session", BAD_SESSION),
-            ("token", &right),
-            ("bad token", &wrong),
-            ("directory token", DIRECTORY),
-            ("stray secret", STRAY),
-            ("password of another scheme", BASIC),
-        ]
-        .map(|(name, text)| Canary::new(name, text))
-        .into();
-        let (issuer, (directory, asked)) = (Issuer::start(), echo(status));
-        // The service asks the issuer when it starts.
-        issuer.set(|now| drop(now.faults.insert(METADATA, Fault::Quote(400))));
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
-        command.args(["--rate-limit", "0", "--sign-in-rate-limit", "0", "--feed-rate-limit", "0"]);
-        command.args(["--webhook-networks", "127.0.0.0/8,::1/128"]);
-        command
-            .args(["--log", VERBOSE, "--log-format", format, "--traq-url", &directory, "--sign-in", "anyone"])
-            .args(issuer.options());
-        command.env("SECRET_KEY", KEY).env("TRAQ_TOKEN", DIRECTORY).env("DATABASE_URL", with_password(&club));
-        let running = Program::start(command, folder.path());
-        let client = RecordingClient::new(running.address());
+    let (right, wrong) = (token(&format!("canary-token-{format}-2b7d")), token("canary-bad-token-81fe"));
+    add_credentials(&club, &right);
+    let mut canaries: Vec<_> = [
+        ("key of the installation", KEY),
+        ("session", SESSION),
+        ("bad session", BAD_SESSION),
+        ("token", &right),
+        ("bad token", &wrong),
+        ("directory token", DIRECTORY),
+        ("stray secret", STRAY),
+        ("password of another scheme", BASIC),
+    ]
+    .map(|(name, text)| Canary::new(name, text))
+    .into();
+    let (issuer, (directory, asked)) = (Issuer::start(), echo(status));
+    // The service asks the issuer when it starts.
+    issuer.set(|now| drop(now.faults.insert(METADATA, Fault::Quote(400))));
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = program(&["--bind", "127.0.0.1:0", "--workers", "1", "--database-connections", "2"]);
+    command.args(["--rate-limit", "0", "--sign-in-rate-limit", "0", "--feed-rate-limit", "0"]);
+    command.args(["--webhook-networks", "127.0.0.0/8,::1/128"]);
+    command
+        .args(["--log", VERBOSE, "--log-format", format, "--traq-url", &directory, "--sign-in", "anyone"])
+        .args(issuer.options());
+    command.env("SECRET_KEY", KEY).env("TRAQ_TOKEN", DIRECTORY).env("DATABASE_URL", with_password(&club));
+    let running = Program::start(command, folder.path());
+    let client = RecordingClient::new(running.address());
 
-        sign_in(&client, &issuer, &mut canaries);
-        let made = own_secrets(&client, &mut canaries);
-        let basic = format!("Basic {}", base64(BASIC));
-        walk(
-            &client,
-            &[
-                ("Cookie", format!("session={SESSION}")),
-                ("Authorization", format!("Bearer {right}")),
-                ("Cookie", format!("session={BAD_SESSION}")),
-                ("Authorization", format!("Bearer {wrong}")),
-                ("Authorization", basic),
-                ("Authorization", wrong.clone()),
-            ],
-            STRAY,
-            &["getIcalSecret", "resetIcalSecret", "createToken"],
-        );
-        let (_, metrics) = client.send("GET", "/metrics", &[], b"");
-        let log = running.terminate();
-        let url: Url = club.config.database.url.as_ref().unwrap().reveal().parse().unwrap();
-        let kept = dump(&url, &mut club.connect());
+    sign_in(&client, &issuer, &mut canaries);
+    let made = own_secrets(&client, &mut canaries);
+    let basic = format!("Basic {}", base64(BASIC));
+    walk(
+        &client,
+        &[
+            ("Cookie", format!("session={SESSION}")),
+            ("Authorization", format!("Bearer {right}")),
+            ("Cookie", format!("session={BAD_SESSION}")),
+            ("Authorization", format!("Bearer {wrong}")),
+            ("Authorization", basic),
+            ("Authorization", wrong.clone()),
+        ],
+        STRAY,
+        &["getIcalSecret", "resetIcalSecret", "createToken"],
+    );
+    let (_, metrics) = client.send("GET", "/metrics", &[], b"");
+    let log = running.terminate();
+    let url: Url = club.config.database.url.as_ref().unwrap().reveal().parse().unwrap();
+    let kept = dump(&url, &mut club.connect());
 
-        // The search finds secrets where they are expected.
-        let sent = client.requests.borrow();
-        let of_callers = [
-            "session",
-            "bad session",
-            "token",
-            "bad token",
-            "stray secret",
-            "code",
-            "state",
-            "sealed sign-in",
-            "session of the sign-in",
-            "feed secret",
-            "password of another scheme",
-        ];
-        let is_of_callers = |canary: &&Canary| of_callers.contains(&canary.name);
-        let callers: Vec<_> = canaries.iter().filter(is_of_callers).cloned().collect();
-        let right_codes = issuer.now.read().unwrap().heard.join("\n");
-        assert_found("what was sent", &format!("{sent}{right_codes}"), &callers);
-        let provider = ["client secret", "code verifier"];
-        let provider: Vec<_> = canaries.iter().filter(|canary| provider.contains(&canary.name)).cloned().collect();
-        // RFC 6749, section 2.3.1: encoded as a form before it is encoded as base64.
-        let heard: String = right_codes
-            .lines()
-            .map(|line| match line.split_once("Basic ") {
-                Some((_, said)) => decoded(said),
-                None => line.to_owned(),
-            })
-            .collect();
-        assert_found("what the provider heard", &heard, &provider);
-        let heard: String = asked.try_iter().collect();
-        assert_found("what the directory heard", &heard, &[Canary::new("directory token", DIRECTORY)]);
-        let sealed = canaries.iter().find(|canary| canary.name == "sealed sign-in").unwrap();
-        let sealed = sealed.text.strip_prefix("login.").unwrap();
-        assert!(Keys::new(&KEY.parse().unwrap()).open("login", sealed).is_some());
-        for secret in [right.as_str(), &made] {
-            assert!(is_in(&kept, &credentials::hash(secret)), "tokens are kept as hashes");
-        }
-        assert!(spent_logins::table.count().get_result::<i64>(&mut club.connect()).unwrap() > 0);
-        assert!(log.contains("TRACE") && log.contains("actix_http::h1"), "the log is not whole");
-
-        // The search finds no secret elsewhere.
-        let answered = client.answers.borrow();
-        let places = [("log", log.as_str()), ("metrics", &metrics), ("answers", &answered), ("database", &kept)];
-        let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| find_canaries(name, text, &canaries)).collect();
-        leaks.extend(find_canaries("log", &log, &[Canary::new("database password", PASSWORD)]));
-        assert!(leaks.is_empty(), "{} leaks:\n{}", leaks.len(), leaks.join("\n"));
+    // The search finds secrets where they are expected.
+    let sent = client.requests.borrow();
+    let of_callers = [
+        "session",
+        "bad session",
+        "token",
+        "bad token",
+        "stray secret",
+        "code",
+        "state",
+        "sealed sign-in",
+        "session of the sign-in",
+        "feed secret",
+        "password of another scheme",
+    ];
+    let is_of_callers = |canary: &&Canary| of_callers.contains(&canary.name);
+    let callers: Vec<_> = canaries.iter().filter(is_of_callers).cloned().collect();
+    let right_codes = issuer.now.read().unwrap().heard.join("\n");
+    assert_found("what was sent", &format!("{sent}{right_codes}"), &callers);
+    let provider = ["client secret", "code verifier"];
+    let provider: Vec<_> = canaries.iter().filter(|canary| provider.contains(&canary.name)).cloned().collect();
+    // RFC 6749, section 2.3.1: encoded as a form before it is encoded as base64.
+    let heard: String = right_codes
+        .lines()
+        .map(|line| match line.split_once("Basic ") {
+            Some((_, said)) => decoded(said),
+            None => line.to_owned(),
+        })
+        .collect();
+    assert_found("what the provider heard", &heard, &provider);
+    let heard: String = asked.try_iter().collect();
+    assert_found("what the directory heard", &heard, &[Canary::new("directory token", DIRECTORY)]);
+    let sealed = canaries.iter().find(|canary| canary.name == "sealed sign-in").unwrap();
+    let sealed = sealed.text.strip_prefix("login.").unwrap();
+    assert!(Keys::new(&KEY.parse().unwrap()).open("login", sealed).is_some());
+    for secret in [right.as_str(), &made] {
+        assert!(is_in(&kept, &credentials::hash(secret)), "tokens are kept as hashes");
     }
+    assert!(spent_logins::table.count().get_result::<i64>(&mut club.connect()).unwrap() > 0);
+    assert!(log.contains("TRACE") && log.contains("actix_http::h1"), "the log is not whole");
+
+    // The search finds no secret elsewhere.
+    let answered = client.answers.borrow();
+    let places = [("log", log.as_str()), ("metrics", &metrics), ("answers", &answered), ("database", &kept)];
+    let mut leaks: Vec<_> = places.iter().flat_map(|(name, text)| find_canaries(name, text, &canaries)).collect();
+    leaks.extend(find_canaries("log", &log, &[Canary::new("database password", PASSWORD)]));
+    assert!(leaks.is_empty(), "{} leaks:\n{}", leaks.len(), leaks.join("\n"));
 }
 
 fn base64(text: &str) -> String {

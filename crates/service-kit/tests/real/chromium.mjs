@@ -1,5 +1,6 @@
 // The beginning of each program that drives Chromium: `launch` starts a browser, with more arguments if there are any.
-// `axe` returns what axe-core finds on a page, a line for each element.
+// `axe` returns what axe-core finds on a page, a line for each element. A page that differs from one before in its
+// colours alone needs only the rules of COLOURS.
 import { readFileSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
@@ -11,12 +12,19 @@ const launch = (...more) => chromium.launch({
   ],
 });
 
-async function axe(page) {
+const COLOURS = { runOnly: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } };
+
+async function axe(page, options = {}) {
   // By the debugger, because the pages' own policy allows no script.
-  await page.evaluate(readFileSync('node_modules/axe-core/axe.min.js', 'utf8'));
-  // A change of colours may take a moment.
-  await page.evaluate(() => Promise.allSettled(document.getAnimations().map(({ finished }) => finished)));
-  const { violations } = await page.evaluate(() => window.axe.run());
+  if (!await page.evaluate(() => 'axe' in window)) {
+    await page.evaluate(readFileSync('node_modules/axe-core/axe.min.js', 'utf8'));
+  }
+  // A change of colours begins with the next picture, and may take a moment.
+  await page.evaluate(async () => {
+    await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+    await Promise.allSettled(document.getAnimations().map(({ finished }) => finished));
+  });
+  const { violations } = await page.evaluate((options) => window.axe.run(options), options);
   return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) =>
     `${id}: ${target.join(' ')}: ${failureSummary.replaceAll(/\s+/g, ' ')}`));
 }
@@ -35,7 +43,7 @@ function looker(pictures) {
   const look = async (page, name) => {
     for (const colorScheme of ['dark', 'light']) {
       await page.emulateMedia({ colorScheme });
-      const found = await axe(page);
+      const found = await axe(page, colorScheme === 'light' ? COLOURS : {});
       if (found.length > 0) seen.axe[`${name} ${colorScheme}`] = found;
     }
     const width = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);

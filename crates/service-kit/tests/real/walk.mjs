@@ -21,7 +21,7 @@ try {
     const found = [];
     for (const colorScheme of ['light', 'dark']) {
       await page.emulateMedia({ colorScheme });
-      found.push(...await axe(page));
+      found.push(...await axe(page, colorScheme === 'dark' ? COLOURS : {}));
       await page.screenshot({ path: `${FOLDER}/walk-${pages.length}-${name}-${colorScheme}.png`, fullPage: true });
     }
     await page.setViewportSize({ width: 320, height: 640 });
