@@ -72,9 +72,6 @@ impl Import {
     }
 
     /// Writes one row of the history for the import, if it has changed anything.
-    ///
-    /// # Errors
-    /// 500 for a failure of the database.
     pub fn record(&self, conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
         let changes = self.report.changes();
         if changes.is_empty() {

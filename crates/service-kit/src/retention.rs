@@ -52,9 +52,6 @@ pub(crate) async fn run(state: Data<AppState>) {
 }
 
 /// Removes at most `limit` rows of each kind, and returns how many.
-///
-/// # Errors
-/// 500 for a failure of the database.
 pub fn remove(conn: &mut AnyConnection, state: &AppState, now: Timestamp, limit: i64) -> Result<usize, Error> {
     let oldest = DbTimestamp(now.plus(-TimeDelta::days(state.history_days.into())));
     let rows = history::remove_before(conn, oldest, limit)?;

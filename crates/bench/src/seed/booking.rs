@@ -47,7 +47,7 @@ const DESCRIPTION: &str = "Bring a laptop and something to write with; whoever c
 /// Fills a database without users, rooms and events.
 ///
 /// # Errors
-/// 409 when the database is not empty; when the database fails.
+/// 409 when the database is not empty.
 pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: &Progress, say: Say<'_>) -> Result<(), Error> {
     let (plan, club) = (Plan::new(size, midnight(day)?), Arc::new(directory::snapshot(size)));
     let snapshot = club.clone();

@@ -61,7 +61,7 @@ struct Plan {
 /// Fills a database without users.
 ///
 /// # Errors
-/// 409 when the database is not empty; when the database fails.
+/// 409 when the database is not empty.
 pub async fn fill(db: &Database, size: Size, day: NaiveDate, progress: &Progress, say: Say<'_>) -> Result<(), Error> {
     let (projects, contests) = counts(size);
     let (now, present) = (DbTimestamp(midnight(day)?), YearWithSemester::containing(day));

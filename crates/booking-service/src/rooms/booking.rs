@@ -34,7 +34,7 @@ use crate::{
 /// On SQLite the transaction is the only writer already.
 ///
 /// # Errors
-/// When the database fails or a lock is not free in time.
+/// 503 when a lock is not free in time.
 pub fn lock_places(conn: &mut AnyConnection, mut keys: Vec<String>) -> Result<(), Error> {
     // Sorted, so that two transactions that lock the same places cannot deadlock.
     keys.sort_unstable();

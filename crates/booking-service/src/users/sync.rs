@@ -46,8 +46,8 @@ pub const DIRECTORY: i16 = 2;
 /// Reads the directory and copies its users and groups, in one transaction.
 ///
 /// # Errors
-/// 503 with nothing changed when there is no directory, when it cannot be read, or when the database fails; 409 when
-/// the directory is suspicious and `force` is not set.
+/// 503 when there is no directory or it cannot be read; 409 when it is suspicious and `force` is not set. Nothing
+/// changes then.
 pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<Synced, Error> {
     let directory = directory::fetch(club.directory.as_ref()).await?;
     db.write(JobOwner::Internal, move |conn| apply(conn, &directory, force, DbTimestamp(now))).await
@@ -56,7 +56,7 @@ pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Res
 /// Copies the users and groups of a snapshot.
 ///
 /// # Errors
-/// When the database fails; 409 when the directory is suspicious and `force` is not set.
+/// 409 when the directory is suspicious and `force` is not set.
 pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, force: bool, now: DbTimestamp) -> Result<Synced, Error> {
     // No other transaction may change users between the reading and the changes, nor members of groups or the group of
     // an event before the invitations are. Readers do not wait.

@@ -87,8 +87,8 @@ async fn synchronize(
 /// Reads the directory and copies its users and groups.
 ///
 /// # Errors
-/// 503 when there is no directory, when it cannot be read, or when the database fails; 409 when the directory is
-/// suspicious and `force` is not set. Nothing changes then.
+/// 503 when there is no directory or it cannot be read; 409 when it is suspicious and `force` is not set. Nothing
+/// changes then.
 pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<Synced, Error> {
     let (directory, present) = (directory::fetch(club.directory.as_ref()).await?, club.semester(now));
     for name in club.admins.iter().filter(|name| directory.users.iter().all(|user| user.name != **name)) {
@@ -100,7 +100,7 @@ pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Res
 /// Makes users and groups equal to a snapshot, in the present semester.
 ///
 /// # Errors
-/// When the database fails; 409 when the directory is suspicious and `force` is not set.
+/// 409 when the directory is suspicious and `force` is not set.
 pub fn apply(
     conn: &mut AnyConnection,
     directory: &Snapshot,

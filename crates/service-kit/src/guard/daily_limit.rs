@@ -23,9 +23,6 @@ const PERIOD: TimeDelta = TimeDelta::hours(24);
 
 /// Counts objects that a user has created, at the end of the transaction that creates them: the lock on the user's row
 /// is the last one that it takes.
-///
-/// # Errors
-/// 500 for a failure of the database.
 pub fn record(conn: &mut AnyConnection, user: DbUuid, number: i32, now: DbTimestamp) -> Result<(), Error> {
     let row = (
         creations::user_id.eq(user),

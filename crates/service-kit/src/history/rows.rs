@@ -32,9 +32,6 @@ pub struct Entry {
 }
 
 /// Writes rows.
-///
-/// # Errors
-/// 500 for a failure of the database.
 pub fn record(conn: &mut AnyConnection, author: &Author, entries: &[Entry]) -> Result<(), Error> {
     let row = |entry: &Entry| {
         (
@@ -62,9 +59,6 @@ pub fn record(conn: &mut AnyConnection, author: &Author, entries: &[Entry]) -> R
 }
 
 /// Writes the row of an object if it had other fields before.
-///
-/// # Errors
-/// 500 for a failure of the database.
 pub fn changed(
     conn: &mut AnyConnection,
     author: &Author,
@@ -77,9 +71,6 @@ pub fn changed(
 }
 
 /// Writes the rows of new objects with these fields.
-///
-/// # Errors
-/// 500 for a failure of the database.
 pub fn created(
     conn: &mut AnyConnection,
     author: &Author,
@@ -94,9 +85,6 @@ pub fn created(
 }
 
 /// Writes the rows of objects that have been deleted. Their fields stay as they were.
-///
-/// # Errors
-/// 500 for a failure of the database.
 pub fn deleted(
     conn: &mut AnyConnection,
     author: &Author,
@@ -109,9 +97,6 @@ pub fn deleted(
 }
 
 /// Writes the row of an object whose deletion is taken back.
-///
-/// # Errors
-/// 500 for a failure of the database.
 pub fn restored(conn: &mut AnyConnection, author: &Author, kind: &'static Kind, object: DbUuid) -> Result<(), Error> {
     let changes = Changes::from_iter([("deleted".to_owned(), json!([true, false]))]);
     record(conn, author, &[Entry { kind, object, action: Action::Restored, changes }])
@@ -202,9 +187,6 @@ pub fn load_selected(
 }
 
 /// Removes the oldest rows before a time, at most `limit`, and returns how many.
-///
-/// # Errors
-/// 500 for a failure of the database.
 pub fn remove_before(conn: &mut AnyConnection, oldest: DbTimestamp, limit: i64) -> Result<usize, Error> {
     let old = history::table.filter(history::at.lt(oldest)).order((history::at, history::id)).limit(limit);
     let old: Vec<i64> = old.select(history::id).load(conn)?;
