@@ -201,6 +201,9 @@ pub fn members_within(
     rows.into_iter().map(|(person, span)| Ok((person, span.shown_within(project)?))).collect()
 }
 
+/// The members of a project, each with the span that is stored.
+type Stored = BTreeMap<DbUuid, MemberSpan>;
+
 /// The members of a project by id, each with the span that answers show.
 pub type Spans = Vec<(DbUuid, YearWithSemesterDuration)>;
 
@@ -210,11 +213,13 @@ pub type Spans = Vec<(DbUuid, YearWithSemesterDuration)>;
 /// 404 when there is no such project.
 pub fn spans_of_members(conn: &mut AnyConnection, id: DbUuid) -> Result<Spans, Error> {
     let (project, members) = load_members(conn, id)?;
-    shown_spans(project, &members)
+    shown_spans(project, &members, &BTreeMap::new())
 }
 
-fn shown_spans(project: Columns, members: &BTreeMap<DbUuid, MemberSpan>) -> Result<Spans, Error> {
-    members.iter().map(|(user, span)| Ok((*user, span.shown_within(project.span()?)?))).collect()
+/// The members that `others` has not, or with another span.
+fn shown_spans(project: Columns, members: &Stored, others: &Stored) -> Result<Spans, Error> {
+    let different = members.iter().filter(|(user, span)| others.get(user) != Some(span));
+    different.map(|(user, span)| Ok((*user, span.shown_within(project.span()?)?))).collect()
 }
 
 /// A project of a user, and the user's span that answers show.
@@ -233,11 +238,8 @@ pub fn of_user(conn: &mut AnyConnection, user: DbUuid, bounds: &PageBounds<Posit
         query = after!(query, projects::since; < since, projects::id; > id);
     }
     let rows: Vec<(Row, MemberSpan)> = query.limit(bounds.rows).load(conn)?;
-    let project = |(row, span): (Row, MemberSpan)| {
-        let shown = span.shown_within(row.span()?)?;
-        Ok((row, shown))
-    };
-    rows.into_iter().map(project).collect()
+    let shown = |(row, span): (Row, MemberSpan)| span.shown_within(row.span()?).map(|shown| (row, shown));
+    rows.into_iter().map(shown).collect()
 }
 
 /// Creates a project without members.
@@ -280,8 +282,8 @@ pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTi
     if rows == 0 { Err(not_found()) } else { Ok(()) }
 }
 
-/// Replaces the members of a project on behalf of `me`, and returns those before and after. `members` has no repeated
-/// users. The target of the operation is exclusive: otherwise two concurrent lists would mix.
+/// Replaces the members of a project on behalf of `me`, and returns those of before and of after that differ. `members`
+/// has no repeated users. The target of the operation is exclusive: otherwise two concurrent lists would mix.
 ///
 /// # Errors
 /// 404 when there is no such project; 400 for an unknown user.
@@ -299,7 +301,7 @@ pub fn put_members(
         references::check_exist(conn, &users, |n| format!("/members/{n}/userId"))?;
     }
     replace_members(conn, id, &former, &members, me, now)?;
-    Ok((shown_spans(project, &former)?, shown_spans(project, &members)?))
+    Ok((shown_spans(project, &former, &members)?, shown_spans(project, &members, &former)?))
 }
 
 /// Gives a user a span in a project, or removes them from it, on behalf of `me`. The other members stay as they are. The
@@ -327,7 +329,7 @@ pub fn put_member(
 }
 
 /// The spans of a project and of its members.
-fn load_members(conn: &mut AnyConnection, id: DbUuid) -> Result<(Columns, BTreeMap<DbUuid, MemberSpan>), Error> {
+fn load_members(conn: &mut AnyConnection, id: DbUuid) -> Result<(Columns, Stored), Error> {
     type JoinedRow = ((Half, Option<Half>), Option<DbUuid>, Option<MemberSpan>);
     let project = projects::table.left_join(project_members::table).filter(projects::id.eq(id));
     let rows: Vec<JoinedRow> = with_connection!(conn, c => project
@@ -345,8 +347,8 @@ fn load_members(conn: &mut AnyConnection, id: DbUuid) -> Result<(Columns, BTreeM
 fn replace_members(
     conn: &mut AnyConnection,
     id: DbUuid,
-    former: &BTreeMap<DbUuid, MemberSpan>,
-    members: &BTreeMap<DbUuid, MemberSpan>,
+    former: &Stored,
+    members: &Stored,
     me: DbUuid,
     now: DbTimestamp,
 ) -> Result<(), Error> {
@@ -365,10 +367,8 @@ fn replace_members(
     }
     let row = |(user, span): (&DbUuid, &MemberSpan)| {
         (
-            project_members::project_id.eq(id),
-            project_members::user_id.eq(*user),
-            project_members::since.eq(span.since),
-            project_members::until.eq(span.until),
+            (project_members::project_id.eq(id), project_members::user_id.eq(*user)),
+            (project_members::since.eq(span.since), project_members::until.eq(span.until)),
             project_members::follows_since.eq(span.follows_since),
             project_members::follows_until.eq(span.follows_until),
         )
