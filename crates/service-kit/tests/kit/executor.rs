@@ -592,8 +592,8 @@ fn writes_whose_callers_have_given_up_leave_the_queue(#[values(Sqlite, Postgres)
     block_on(async {
         for round in 0..2 {
             // Half of them of one owner, whose reads go on as well, and some with one key.
-            let writes = (0..2500_i64).map(|number| {
-                let id = round * 2500 + number;
+            let writes = (0..500_i64).map(|number| {
+                let id = round * 500 + number;
                 let owner = if id % 2 == 0 { OWNER } else { owner(number.unsigned_abs()) };
                 let key = (id % 4 == 0).then(|| QueueKey::new(&"place"));
                 db.write_keyed(owner, key, move |conn| insert(conn, id))
