@@ -216,7 +216,7 @@ pub fn spans_of_members(conn: &mut AnyConnection, id: DbUuid) -> Result<Spans, E
     shown_spans(project, &members, &BTreeMap::new())
 }
 
-/// The members that `others` has not, or with another span.
+/// Those of `members` who are not in `others`, or have another span there.
 fn shown_spans(project: Columns, members: &Stored, others: &Stored) -> Result<Spans, Error> {
     let different = members.iter().filter(|(user, span)| others.get(user) != Some(span));
     different.map(|(user, span)| Ok((*user, span.shown_within(project.span()?)?))).collect()
@@ -282,8 +282,8 @@ pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTi
     if rows == 0 { Err(not_found()) } else { Ok(()) }
 }
 
-/// Replaces the members of a project on behalf of `me`, and returns those of before and of after that differ. `members`
-/// has no repeated users. The target of the operation is exclusive: otherwise two concurrent lists would mix.
+/// Replaces the members of a project on behalf of `me`, and returns the spans that changed, before and after.
+/// `members` has no repeated users. The target of the operation is exclusive: otherwise two concurrent lists would mix.
 ///
 /// # Errors
 /// 404 when there is no such project; 400 for an unknown user.
@@ -304,8 +304,8 @@ pub fn put_members(
     Ok((shown_spans(project, &former, &members)?, shown_spans(project, &members, &former)?))
 }
 
-/// Gives a user a span in a project, or removes them from it, on behalf of `me`. The other members stay as they are. The
-/// target of the operation is exclusive.
+/// Gives a user a span in a project, or removes them from it, on behalf of `me`. The other members stay as they are.
+/// The target of the operation is exclusive.
 ///
 /// # Errors
 /// 404 when there is no such project or user.

@@ -39,7 +39,7 @@ function provider(issuer) {
     },
     features: {
       devInteractions: { enabled: false },
-      // Those of a provider may begin with a hyphen.
+      // Ids and secrets of a provider may begin with a hyphen.
       registration: { enabled: true, idFactory: () => `-${randomUUID()}`, secretFactory: () => `-_${randomUUID()}` },
       resourceIndicators: {
         enabled: true,
