@@ -2,10 +2,10 @@
 //!
 //! The same input gives the same bytes: every time comes from the events, so an unchanged feed keeps its `ETag`.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use icalendar::{Calendar, Component, Event, EventLike, EventStatus, Property};
+use icalendar::{Calendar, Component, Event, EventLike, EventStatus, Property, ValueType};
 use uuid::Uuid;
 
 /// How often clients should fetch the feed again, as an RFC 5545 duration.
@@ -97,17 +97,19 @@ impl<'a> Feed<'a> {
                 Property::new("REFRESH-INTERVAL", REFRESH_INTERVAL).add_parameter("VALUE", "DURATION").done(),
             )
             .append_property(("X-PUBLISHED-TTL", REFRESH_INTERVAL));
-        let rendered = calendar.to_string();
-        let mut text = String::with_capacity(rendered.len());
-        fold_again(rendered.strip_suffix(END).unwrap_or(&rendered), &mut text);
+        let mut text = "BEGIN:VCALENDAR\r\n".to_owned();
+        calendar.properties.iter().for_each(|property| write_line(property, &mut text));
         Self { web_origin: web_origin.trim_end_matches('/'), text, last_modified: None }
     }
 
     /// Appends an event.
     pub fn add(&mut self, event: &FeedEvent) {
         self.last_modified = self.last_modified.max(Some(event.updated_at));
-        let vevent = vevent(self.web_origin, event).try_into_string();
-        fold_again(&vevent.unwrap_or_default(), &mut self.text);
+        let vevent = vevent(self.web_origin, event);
+        self.text.push_str("BEGIN:VEVENT\r\n");
+        let properties = vevent.properties().values().chain(vevent.multi_properties().values().flatten());
+        properties.for_each(|property| write_line(property, &mut self.text));
+        self.text.push_str("END:VEVENT\r\n");
     }
 
     /// The latest change of an event that it has: the header `Last-Modified`. `None` without events.
@@ -193,23 +195,24 @@ fn escape(text: &str) -> String {
     text.replace('\\', r"\\").replace(';', r"\;").replace(',', r"\,").replace('\n', r"\n")
 }
 
-/// Folds every content line at [`LINE_OCTETS`], between characters, if one is longer.
-///
-/// The crate does not count the space before a continuation in the last part of a line, which may then have 76 octets.
-/// `rendered` has no other carriage return, see [`printable`], so its folds can be undone.
-fn fold_again(rendered: &str, folded: &mut String) {
-    if rendered.split("\r\n").all(|line| line.len() <= LINE_OCTETS) {
-        return folded.push_str(rendered);
+/// Writes a content line, folded at [`LINE_OCTETS`] between characters. The crate folds as well, but gives the last part of
+/// a line 76 octets, and takes a third of the time of a feed.
+fn write_line(property: &Property, text: &mut String) {
+    let mut line = property.key().to_owned();
+    for parameter in property.params().values() {
+        line.extend([";", parameter.key(), "=", parameter.value()]);
     }
-    for mut line in rendered.replace("\r\n ", "").split_terminator("\r\n") {
-        let mut octets = LINE_OCTETS;
-        while line.len() > octets {
-            let (part, rest) = line.split_at(line.floor_char_boundary(octets));
-            folded.extend([part, "\r\n "]);
-            (line, octets) = (rest, LINE_OCTETS - 1);
-        }
-        folded.extend([line, "\r\n"]);
+    // The crate keeps the values of `CATEGORIES` escaped.
+    let is_escaped = property.value_type() != Some(ValueType::Text) || property.key() == "CATEGORIES";
+    let value = property.value();
+    line.extend([":", &if is_escaped { Cow::from(value) } else { Cow::from(escape(value)) }]);
+    let (mut rest, mut octets) = (line.as_str(), LINE_OCTETS);
+    while rest.len() > octets {
+        let part = rest.floor_char_boundary(octets);
+        text.extend([&rest[..part], "\r\n "]);
+        (rest, octets) = (&rest[part..], LINE_OCTETS - 1);
     }
+    text.extend([rest, "\r\n"]);
 }
 
 #[cfg(test)]
