@@ -52,7 +52,7 @@ fn mark(holds: bool) -> &'static str {
 const GROWTH: f64 = 1.1;
 
 /// The statements that a week view may take, `BEGIN` and `COMMIT` included.
-const WEEK_STATEMENTS: f64 = 7.0;
+const WEEK_STATEMENTS: f64 = 5.0;
 
 /// The most bytes of a page for people.
 const PAGE_BYTES: usize = 60_000;

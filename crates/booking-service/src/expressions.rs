@@ -103,54 +103,92 @@ impl QueryFragment<MultiBackend> for UnionAll {
 /// The ids of a group of rows as one value, read as an [`IdList`]. Decoding a row takes longer than finding it, and
 /// most rows of an answer are the ids of an object's people.
 pub fn folded_ids<C>(column: C) -> FoldedIds<C> {
-    FoldedIds { column }
+    FoldedIds { column, flag: None }
+}
+
+/// The ids of a group of rows as one value, each with a truth value; read as a [`FlaggedIds`].
+pub fn folded_flagged_ids<C, F>(column: C, flag: F) -> FoldedIds<C, F> {
+    FoldedIds { column, flag: Some(flag) }
 }
 
 /// Identifiers in order, as [`folded_ids`] selects them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, FromSqlRow)]
 pub struct IdList(pub Vec<DbUuid>);
 
+/// Identifiers in order, as [`folded_flagged_ids`] selects them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, FromSqlRow)]
+pub struct FlaggedIds(pub Vec<(DbUuid, bool)>);
+
+/// The ids of a folded value, each with the bytes that follow it.
+fn unfold<const N: usize, T: Ord>(bytes: &[u8], read: impl Fn(DbUuid, &[u8]) -> T) -> deserialize::Result<Vec<T>> {
+    let (items, rest) = bytes.as_chunks::<N>();
+    if !rest.is_empty() {
+        return Err("a part of a folded value has another length".into());
+    }
+    let item = |item: &[u8; N]| {
+        let (id, flag) = item.split_at(16);
+        Ok(read(DbUuid(Uuid::from_slice(id)?), flag))
+    };
+    let mut items = items.iter().map(item).collect::<deserialize::Result<Vec<_>>>()?;
+    items.sort_unstable();
+    Ok(items)
+}
+
 impl<B: Backend> FromSql<Binary, B> for IdList
 where
     Vec<u8>: FromSql<Binary, B>,
 {
     fn from_sql(value: B::RawValue<'_>) -> deserialize::Result<Self> {
-        let bytes = Vec::from_sql(value)?;
-        let (ids, rest) = bytes.as_chunks();
-        if !rest.is_empty() {
-            return Err("an id has not 16 bytes".into());
-        }
-        let mut ids: Vec<_> = ids.iter().map(|id| DbUuid(Uuid::from_bytes(*id))).collect();
-        ids.sort_unstable();
-        Ok(Self(ids))
+        unfold::<16, _>(&Vec::from_sql(value)?, |id, _| id).map(Self)
+    }
+}
+
+impl<B: Backend> FromSql<Binary, B> for FlaggedIds
+where
+    Vec<u8>: FromSql<Binary, B>,
+{
+    fn from_sql(value: B::RawValue<'_>) -> deserialize::Result<Self> {
+        unfold::<17, _>(&Vec::from_sql(value)?, |id, flag| (id, flag == [1])).map(Self)
     }
 }
 
 /// See [`folded_ids`].
 #[derive(Debug, Clone, Copy, QueryId)]
-pub struct FoldedIds<C> {
+pub struct FoldedIds<C, F = C> {
     column: C,
+    flag: Option<F>,
 }
 
-impl<C: QueryFragment<Pg>> QueryFragment<Pg> for FoldedIds<C> {
+impl<C: QueryFragment<Pg>, F: QueryFragment<Pg>> QueryFragment<Pg> for FoldedIds<C, F> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
         out.push_sql("string_agg(uuid_send(");
         self.column.walk_ast(out.reborrow())?;
-        out.push_sql("), '')");
+        out.push_sql(")");
+        if let Some(flag) = &self.flag {
+            out.push_sql(" || CASE WHEN ");
+            flag.walk_ast(out.reborrow())?;
+            out.push_sql(" THEN '\\x01'::bytea ELSE '\\x00'::bytea END");
+        }
+        out.push_sql(", '')");
         Ok(())
     }
 }
 
-impl<C: QueryFragment<Sqlite>> QueryFragment<Sqlite> for FoldedIds<C> {
+impl<C: QueryFragment<Sqlite>, F: QueryFragment<Sqlite>> QueryFragment<Sqlite> for FoldedIds<C, F> {
     fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Sqlite>) -> QueryResult<()> {
         out.push_sql("CAST(group_concat(");
         self.column.walk_ast(out.reborrow())?;
+        if let Some(flag) = &self.flag {
+            out.push_sql(" || CASE WHEN ");
+            flag.walk_ast(out.reborrow())?;
+            out.push_sql(" THEN x'01' ELSE x'00' END");
+        }
         out.push_sql(", '') AS BLOB)");
         Ok(())
     }
 }
 
-impl<C> QueryFragment<MultiBackend> for FoldedIds<C>
+impl<C, F> QueryFragment<MultiBackend> for FoldedIds<C, F>
 where
     Self: QueryFragment<Pg> + QueryFragment<Sqlite>,
 {
@@ -159,14 +197,14 @@ where
     }
 }
 
-impl<C> Expression for FoldedIds<C> {
+impl<C, F> Expression for FoldedIds<C, F> {
     type SqlType = Binary;
 }
 
-impl<C: AppearsOnTable<T>, T> AppearsOnTable<T> for FoldedIds<C> {}
+impl<C: AppearsOnTable<T>, F, T> AppearsOnTable<T> for FoldedIds<C, F> {}
 
-impl<C: SelectableExpression<T>, T> SelectableExpression<T> for FoldedIds<C> {}
+impl<C: SelectableExpression<T>, F, T> SelectableExpression<T> for FoldedIds<C, F> {}
 
-impl<C, G> ValidGrouping<G> for FoldedIds<C> {
+impl<C, F, G> ValidGrouping<G> for FoldedIds<C, F> {
     type IsAggregate = is_aggregate::Yes;
 }

@@ -6,7 +6,10 @@
 //! short rows and one for long rows. Each part reads one range of an index on `(is_long, starts_at)`.
 
 use chrono::TimeDelta;
-use service_kit::database::types::DbTimestamp;
+use service_kit::{
+    database::{PageBounds, types::DbTimestamp},
+    error::Error,
+};
 
 /// Rows that last longer than this are long.
 const LONG: TimeDelta = TimeDelta::hours(24);
@@ -50,30 +53,74 @@ macro_rules! overlapping {
     }};
 }
 
+/// The rows of a span that a query selects.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Lengths {
+    /// All.
+    #[default]
+    All,
+    /// Those that are not long, from this start on.
+    Short(Option<DbTimestamp>),
+    /// Those that are long.
+    Long,
+}
+
+/// A page of the rows of a span, in the order of `position`. The short rows and the long ones are each read in the order of
+/// an index, up to the end of the page; read together, all rows of the span would have to be sorted.
+pub fn load_page_of_span<R, P, K: Ord>(
+    bounds: &PageBounds<P>,
+    start: impl Fn(&P) -> DbTimestamp,
+    position: impl FnMut(&R) -> K,
+    mut load: impl FnMut(Lengths) -> Result<Vec<R>, Error>,
+) -> Result<Vec<R>, Error> {
+    let mut rows = load(Lengths::Short(bounds.after.as_ref().map(start)))?;
+    rows.extend(load(Lengths::Long)?);
+    rows.sort_by_cached_key(position);
+    rows.truncate(usize::try_from(bounds.rows).unwrap_or(usize::MAX));
+    Ok(rows)
+}
+
 /// Restricts a boxed query on `rooms` or `events` to the rows that overlap a span. Either end of the span may be open.
 /// With [`IsFalseByRow`](crate::expressions::IsFalseByRow) and `IsTrueByRow`, SQLite does not start from the span.
 macro_rules! during {
-    ($query:expr, $table:ident, $from:expr, $to:expr) => {
-        during!($query, $table, $from, $to, IsFalse, IsTrue)
+    ($query:expr, $table:ident, $from:expr, $to:expr, $lengths:expr) => {
+        during!($query, $table, $from, $to, $lengths, IsFalse, IsTrue)
     };
-    ($query:expr, $table:ident, $from:expr, $to:expr, $is_false:ident, $is_true:ident) => {{
-        use crate::expressions::{$is_false, $is_true};
-        let (query, from, to): (_, Option<service_kit::database::types::DbTimestamp>, _) = ($query, $from, $to);
-        let (short, long) = ($is_false::new($table::is_long), $is_true::new($table::is_long));
-        match (from, to) {
-            (Some(from), Some(to)) => {
-                let (short, long) = overlapping_by_length!($table, from, to, $is_false, $is_true);
-                query.filter(short.or(long))
+    ($query:expr, $table:ident, $from:expr, $to:expr, $lengths:expr, $is_false:ident, $is_true:ident) => {{
+        use crate::{
+            expressions::{$is_false, $is_true},
+            period_filter::{Lengths, earliest_start},
+        };
+        type Time = Option<service_kit::database::types::DbTimestamp>;
+        type Condition = Box<
+            dyn diesel::BoxableExpression<
+                    $table::table,
+                    service_kit::database::MultiBackend,
+                    SqlType = diesel::sql_types::Bool,
+                >,
+        >;
+        let (query, from, to, lengths): (_, Time, Time, Lengths) = ($query, $from, $to, $lengths);
+        let within = |condition: Condition, first: Time| {
+            let condition = match first {
+                Some(first) => Box::new(condition.and($table::starts_at.ge(first))),
+                None => condition,
+            };
+            let condition = match to {
+                Some(to) => Box::new(condition.and($table::starts_at.lt(to))),
+                None => condition,
+            };
+            match from {
+                Some(from) => Box::new(condition.and($table::ends_at.gt(from))) as Condition,
+                None => condition,
             }
-            (Some(from), None) => {
-                let earliest = crate::period_filter::earliest_start(from);
-                let short = short.and($table::starts_at.ge(earliest)).and($table::ends_at.gt(from));
-                query.filter(short.or(long.and($table::ends_at.gt(from))))
-            }
-            (None, Some(to)) => {
-                query.filter(short.and($table::starts_at.lt(to)).or(long.and($table::starts_at.lt(to))))
-            }
-            (None, None) => query,
+        };
+        let short = |first| within(Box::new($is_false::new($table::is_long)), from.map(earliest_start).max(first));
+        let long = || within(Box::new($is_true::new($table::is_long)), None);
+        match lengths {
+            Lengths::All if from.is_none() && to.is_none() => query,
+            Lengths::All => query.filter(short(None).or(long())),
+            Lengths::Short(first) => query.filter(short(first)),
+            Lengths::Long => query.filter(long()),
         }
     }};
 }

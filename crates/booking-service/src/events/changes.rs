@@ -146,7 +146,7 @@ fn is_unchanged(conn: &mut AnyConnection, event: &Row, draft: &Draft) -> Result<
     }
     let tags: BTreeMap<String, bool> =
         draft.tags.iter().rev().map(|(name, locked)| (tags::key(name), *locked)).collect();
-    let present = load_tags(conn, &[event.id])?.remove(&event.id).unwrap_or_default();
+    let present = load_tags(conn, event.id)?;
     let present: BTreeMap<_, _> = present.iter().map(|tag| (tags::key(&tag.name), tag.locked)).collect();
     Ok(tags == present && BTreeSet::from_iter(draft.admins()) == BTreeSet::from_iter(admins_of(conn, event.id)?))
 }

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     expressions::{IsTrueByRow, UnionAll, in_subquery},
     groups::EVERYONE,
-    period_filter::earliest_start,
+    period_filter::{Lengths, earliest_start},
     schedule::Schedule,
     schema::{attendees, event_admins, event_tags, events, group_members},
 };
@@ -113,13 +113,16 @@ pub struct Selection {
     pub deleted: Deleted,
     /// Only events that contain all of these.
     pub words: Vec<Word>,
+    /// Only events of this length.
+    pub lengths: Lengths,
 }
 
 impl Selection {
     /// These events without those that are deleted, at any time.
     #[must_use]
     pub fn new(criterion: Criterion) -> Self {
-        Self { criterion, from: None, to: None, changed_after: None, deleted: Deleted::No, words: Vec::new() }
+        let (changed_after, words, lengths) = (None, Vec::new(), Lengths::All);
+        Self { criterion, from: None, to: None, changed_after, deleted: Deleted::No, words, lengths }
     }
 
     /// Restricts the selection to events that overlap a span. Either end may be missing.
@@ -152,6 +155,16 @@ impl Selection {
 
     fn is_unbounded(&self) -> bool {
         self.from.is_none() && self.to.is_none() && self.changed_after.is_none()
+    }
+
+    /// Whether the events are found by a span, and not by something narrower.
+    pub(super) fn is_of_span(&self) -> bool {
+        let is_narrower = match &self.criterion {
+            Criterion::All | Criterion::ChangedAfter(_) => false,
+            Criterion::Matching(filter) => Bound::of(filter).is_some(),
+            _ => true,
+        };
+        !is_narrower && (self.from.is_some() || self.to.is_some())
     }
 
     /// Whether the selection is limited to a span of at most a year.
@@ -204,17 +217,12 @@ impl Selection {
             None => query,
         };
         let query = self.words.iter().fold(query, |query, word| query.filter(word.condition()).filter(uncached()));
-        let is_found_by_time = match &self.criterion {
-            Criterion::All | Criterion::ChangedAfter(_) => true,
-            Criterion::Matching(filter) => Bound::of(filter).is_none(),
-            _ => false,
-        };
-        if is_found_by_time {
-            during!(query, events, self.from, self.to)
+        if self.is_of_span() {
+            during!(query, events, self.from, self.to, self.lengths)
         } else {
             // The condition that an index on the time serves would make SQLite read all events of the span instead. A
             // tag may have more events than the span, so PostgreSQL chooses by its statistics.
-            during!(query, events, self.from, self.to, IsFalseByRow, IsTrueByRow)
+            during!(query, events, self.from, self.to, self.lengths, IsFalseByRow, IsTrueByRow)
         }
     }
 

@@ -10,11 +10,10 @@ use common::time::Timestamp;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     database::{
-        AnyConnection, DataVersion, PageBounds,
+        AnyConnection, CHUNK, DataVersion, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    http::pagination::CHUNK,
     with_connection,
 };
 
@@ -22,7 +21,7 @@ use super::feed::{FeedEvent, Participation, Person};
 use crate::{
     auth::ACTIVE,
     events::{
-        queries::{EventTag, Order, Row, Schedule, load_ids, load_rows, load_tags},
+        queries::{EventTag, Order, Row, Schedule, load_ids, load_tagged_rows},
         selection::{Criterion, Deleted, Selection},
     },
     schema::{attendees, users, withdrawn_invitations},
@@ -90,7 +89,7 @@ pub fn selection(criterion: Criterion, today: Timestamp) -> Selection {
 }
 
 /// Calls `show` with each of these events as the feed shows it, by start and id, a
-/// [chunk](CHUNK) in memory at a time. Takes five statements for a chunk, one for the ids of all chunks but the first,
+/// [chunk](CHUNK) in memory at a time. Takes four statements for a chunk, one for the ids of all chunks but the first,
 /// and one for each thousand users that are new in a chunk.
 pub fn each(
     conn: &mut AnyConnection,
@@ -99,10 +98,10 @@ pub fn each(
     mut show: impl FnMut(&FeedEvent),
 ) -> Result<(), Error> {
     let first = PageBounds { after: None, rows: i64::try_from(CHUNK).unwrap_or(i64::MAX) };
-    let mut rows = load_rows(conn, selection, Order::Start, &first)?;
+    let mut rows = load_tagged_rows(conn, selection, Order::Start, &first)?;
     // The search for more would be done again for each chunk, so it finds all their ids at once.
     let rest = match rows.last() {
-        Some(last) if rows.len() == CHUNK => {
+        Some((last, _)) if rows.len() == CHUNK => {
             let after = Some(Order::Start.position(last));
             load_ids(conn, selection, Order::Start, &PageBounds { after, ..PageBounds::all() })?
         }
@@ -110,20 +109,18 @@ pub fn each(
     };
     let (mut names, mut rest) = (HashMap::new(), rest.chunks(CHUNK));
     loop {
-        let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
-        let mut tags = load_tags(conn, &ids)?;
+        let ids: Vec<_> = rows.iter().map(|(row, _)| row.id).collect();
         let mut attendees = load_answers(conn, &ids, answers)?;
         let withdrawn = load_withdrawals(conn, &ids, answers)?;
         add_names(conn, &rows, &attendees, &mut names)?;
-        for row in rows {
-            let tags = tags.remove(&row.id).unwrap_or_default();
+        for (row, tags) in rows {
             let attendees = attendees.remove(&row.id).unwrap_or_default();
             let row =
                 Row { updated_at: withdrawn.get(&row.id).map_or(row.updated_at, |at| row.updated_at.max(*at)), ..row };
             show(&feed_event(row, tags, attendees, answers.owner, &names));
         }
         let Some(ids) = rest.next() else { return Ok(()) };
-        rows = load_rows(conn, &selection.these(ids.to_vec()), Order::Start, &PageBounds::all())?;
+        rows = load_tagged_rows(conn, &selection.these(ids.to_vec()), Order::Start, &PageBounds::all())?;
     }
 }
 
@@ -175,12 +172,12 @@ type Name = (Arc<str>, DbTimestamp);
 /// Adds the names of the organizers and attendees of these events.
 fn add_names(
     conn: &mut AnyConnection,
-    rows: &[Row],
+    rows: &[(Row, Vec<EventTag>)],
     answers: &HashMap<DbUuid, Vec<Answer>>,
     names: &mut HashMap<DbUuid, Name>,
 ) -> Result<(), Error> {
     let attendees = answers.values().flatten().map(|(user, ..)| *user);
-    let people = attendees.chain(rows.iter().filter_map(|row| row.created_by));
+    let people = attendees.chain(rows.iter().filter_map(|(row, _)| row.created_by));
     let new: BTreeSet<DbUuid> = people.filter(|user| !names.contains_key(user)).collect();
     for ids in Vec::from_iter(new).chunks(CHUNK) {
         let columns = (users::id, (users::display_name, users::display_name_changed_at));

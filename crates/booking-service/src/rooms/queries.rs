@@ -21,6 +21,7 @@ use super::{
 use crate::{
     auth::Caller,
     expressions::{IdList, folded_ids},
+    period_filter::{Lengths, load_page_of_span},
     schema::{room_admins, rooms},
 };
 
@@ -77,6 +78,8 @@ pub struct Selection {
     pub place_key: Option<String>,
     /// Only verified rooms.
     pub only_verified: bool,
+    /// Only rooms with periods of this length.
+    pub lengths: Lengths,
 }
 
 impl Selection {
@@ -100,7 +103,7 @@ impl Selection {
         if self.ids.is_none() && self.from.is_none() && self.to.is_none() {
             query = query.filter(readable_in_list_order!(rooms));
         }
-        during!(query, rooms, self.from, self.to)
+        during!(query, rooms, self.from, self.to, self.lengths)
     }
 }
 
@@ -130,8 +133,21 @@ pub fn load_page(
     exclude: Option<DbUuid>,
     bounds: &PageBounds<Position>,
 ) -> Result<Vec<Room>, Error> {
-    let query = ordered(selection, bounds).select((Row::as_select(), folded_admins!()));
-    let rows: Vec<(Row, Option<IdList>)> = query.load(conn)?;
+    type Rows = Vec<(Row, Option<IdList>)>;
+    let mut load = |selection: &Selection| -> Result<Rows, Error> {
+        Ok(ordered(selection, bounds).select((Row::as_select(), folded_admins!())).load(conn)?)
+    };
+    let rows = if bounds.is_partial() && (selection.from.is_some() || selection.to.is_some()) {
+        let position = |(row, _): &(Row, _)| (row.starts_at, row.place.clone(), row.id);
+        load_page_of_span(
+            bounds,
+            |(at, ..)| *at,
+            position,
+            |lengths| load(&Selection { lengths, ..selection.clone() }),
+        )?
+    } else {
+        load(selection)?
+    };
     let rooms = rows.into_iter().map(|(row, admins)| (row, admins.unwrap_or_default().0)).collect();
     load_times(conn, rooms, exclude)
 }

@@ -1,6 +1,6 @@
 //! The fragments of SQL that Diesel lacks.
 
-use booking_service::expressions::{IdList, folded_ids};
+use booking_service::expressions::{FlaggedIds, IdList, folded_flagged_ids, folded_ids};
 use diesel::{prelude::*, sql_query};
 use rstest::rstest;
 use service_kit::{database::types::DbUuid, with_connection};
@@ -35,6 +35,9 @@ fn folded_ids_are_the_ids_of_each_group_in_order(#[values(Sqlite, Postgres)] bac
     let found: Vec<(i64, IdList)> = with_connection!(&mut conn, c => query.load(c)).unwrap();
     ids.sort_unstable();
     assert_eq!(found, [(1, IdList(ids.to_vec())), (2, IdList(vec![nil]))]);
+    let query = things::table.select(folded_flagged_ids(things::id, things::number.gt(1)));
+    let flagged: FlaggedIds = with_connection!(&mut conn, c => query.get_result(c)).unwrap();
+    assert_eq!(flagged.0, [(nil, true), (ids[0], false), (ids[1], false), (ids[2], false), (ids[3], false)]);
     let none = things::table.filter(things::number.lt(1)).select(folded_ids(things::id)).single_value();
     let none: Option<IdList> = diesel::select(none).get_result(&mut conn).unwrap();
     assert_eq!(none, None);

@@ -201,6 +201,34 @@ fn a_bounded_selection_reads_no_more_for_ten_times_the_events_of_others(#[values
     assert!(grown.is_empty(), "{}", grown.join("\n\n"));
 }
 
+#[rstest]
+fn a_page_of_a_span_reads_no_more_for_ten_times_the_events_behind_it(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let bob = Owner::new(&club, BOB, 1);
+    bob.insert(&club, OTHERS);
+    let at = |hours| DbTimestamp(hours_from_now(&club, hours));
+    let spans = [(Some(at(-2000)), Some(at(2000))), (Some(at(-2000)), None), (None, Some(at(2000)))];
+    let measure = || -> Vec<i64> {
+        let pages = spans.iter().flat_map(|span| [None, Some(at(100))].map(|after| (*span, after)));
+        let each = pages.map(|(span, after)| {
+            let selection = Selection::new(Criterion::All).between(span);
+            let bounds = PageBounds { after: after.map(|at| (at, DbUuid::nil())), rows: 21 };
+            work(&club, |conn| {
+                let rows = load_page(conn, &selection, Order::Start, &bounds).unwrap();
+                assert_eq!(rows.len(), 21);
+            })
+        });
+        each.collect()
+    };
+    let few = measure();
+    bob.insert(&club, 9 * OTHERS);
+    let many = measure();
+    for (few, many) in few.iter().zip(&many) {
+        // A B-tree of ten times the rows is a level deeper. Read as a whole, the span would take seven times as much.
+        assert!(*many < 3 * few, "{few} became {many}");
+    }
+}
+
 /// The ids of a group's events, in the order of lists.
 fn ids(club: &Club, group: DbUuid) -> Vec<String> {
     let ids = events::table.filter(events::group_id.eq(group).and(events::deleted_at.is_null())).select(events::id);

@@ -593,10 +593,14 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
 #[rstest]
 fn pages_are_not_sorted_out_of_whole_lists(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
-    for page in plans::pages((DbTimestamp(club.clock.now()), "S516".to_owned(), id(BOB))) {
-        plans::check_page(&club, |conn| {
-            queries::load_page(conn, &queries::Selection::default(), None, &page).unwrap();
-        });
+    let now = DbTimestamp(club.clock.now());
+    for (from, to) in [(None, None), (Some(now), None), (None, Some(now)), (Some(now), Some(now))] {
+        let selection = queries::Selection { from, to, ..queries::Selection::default() };
+        for page in plans::pages((now, "S516".to_owned(), id(BOB))) {
+            plans::check_page(&club, |conn| {
+                queries::load_page(conn, &selection, None, &page).unwrap();
+            });
+        }
     }
 }
 

@@ -21,18 +21,15 @@ use url::form_urlencoded;
 
 use super::{list_page::ListPage, query};
 use crate::{
-    database::{PageBounds, types::DbUuid},
+    database::{CHUNK, PageBounds, types::DbUuid},
     error::{Error, Failure},
 };
 
 /// The bytes of a cursor's checksum, which covers the list that the cursor belongs to.
 const CHECK: usize = 4;
 
-/// The most rows of a list without `limit` that are answered at once. A longer list is streamed.
-pub const CHUNK: usize = 1000;
-
-/// The bytes for which memory is reserved for each row.
-const ROW_BYTES: usize = 512;
+/// The number of rows whose bytes say how many the others will probably have.
+const SAMPLE: usize = 16;
 
 /// The bytes of a chunk of a streamed list, about. A connection has one in memory.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -222,8 +219,11 @@ impl ListPart {
         rows.truncate(most);
         let next = rows.last().filter(|_| has_more).map(|last| self.cursor(&position(last))).transpose()?;
         let count = rows.len();
-        let mut json = Vec::with_capacity(count.min(CHUNK) * ROW_BYTES);
-        for row in rows {
+        let mut json = Vec::new();
+        for (n, row) in rows.into_iter().enumerate() {
+            if n == SAMPLE {
+                json.reserve(json.len() / SAMPLE * (count - SAMPLE) * 9 / 8);
+            }
             json.push(if self.as_lines { b'\n' } else { b',' });
             serde_json::to_writer(&mut json, &show(row)?).map_err(Problem::internal)?;
         }
