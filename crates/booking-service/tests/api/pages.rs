@@ -2,13 +2,17 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::Cell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use actix_web::{FromRequest, http::header, test::TestRequest};
 use booking_service::schema::{tags, users};
 use diesel::{connection::SimpleConnection, prelude::*};
 use proptest::{
     collection::vec,
+    option,
     test_runner::{Config, TestRunner},
 };
 use serde_json::{Value, json};
@@ -189,6 +193,32 @@ fn pages_contain_every_row_once(#[values(Sqlite, Postgres)] backend: Backend) {
         };
         runner.run(&(0..9_usize, 1..5_usize, changes.clone()), run).unwrap();
     }
+}
+
+/// Short and long rows are read apart for a page.
+#[rstest]
+fn the_pages_of_a_span_are_its_whole_list(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mut runner = TestRunner::new(Config { cases: 16, failure_persistence: None, ..Config::default() });
+    let count = Cell::new(0);
+    let run = |(new, from, to, limit): (Vec<(i64, i64)>, Option<i64>, Option<i64>, usize)| {
+        for (start, length) in new {
+            count.set(count.get() + 1);
+            // Each has a room of its own.
+            event(&club, BOB, At::Place(&format!("place {}", count.get())), (start, start + length));
+        }
+        let to = to.map(|to| from.map_or(to, |from| to.max(from + 1)));
+        let ends = [("dateBegin", from), ("dateEnd", to)];
+        let ends = ends.iter().filter_map(|(name, at)| at.map(|at| format!("{name}={}", hours_from_now(&club, at))));
+        let query = ends.collect::<Vec<_>>().join("&");
+        for path in ["/api/events", "/api/rooms"].map(|path| format!("{path}?{query}")) {
+            let whole = club.by(BOB).get(&path).expect(200).json();
+            assert_eq!(json!(walk(&club.by(BOB), &path, limit, || ())), whole, "{path} by {limit}");
+        }
+        Ok(())
+    };
+    let end = || option::of(0..72_i64);
+    runner.run(&(vec((1..24_i64, 1..48_i64), 0..6), end(), end(), 1..6_usize), run).unwrap();
 }
 
 #[rstest]
