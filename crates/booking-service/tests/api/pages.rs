@@ -195,14 +195,17 @@ fn pages_contain_every_row_once(#[values(Sqlite, Postgres)] backend: Backend) {
     }
 }
 
+/// The ends of a span, in hours from now.
+type Span = (Option<i64>, Option<i64>);
+
 /// Short and long rows are read apart for a page.
 #[rstest]
 fn the_pages_of_a_span_are_its_whole_list(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut runner = TestRunner::new(Config { cases: 16, failure_persistence: None, ..Config::default() });
     let count = Cell::new(0);
-    let run = |(new, from, to, limit): (Vec<(i64, i64)>, Option<i64>, Option<i64>, usize)| {
-        for (start, length) in new {
+    let run = |(starts_and_lengths, (from, to), limit): (Vec<(i64, i64)>, Span, usize)| {
+        for (start, length) in starts_and_lengths {
             count.set(count.get() + 1);
             // Each has a room of its own.
             event(&club, BOB, At::Place(&format!("place {}", count.get())), (start, start + length));
@@ -218,7 +221,7 @@ fn the_pages_of_a_span_are_its_whole_list(#[values(Sqlite, Postgres)] backend: B
         Ok(())
     };
     let end = || option::of(0..72_i64);
-    runner.run(&(vec((1..24_i64, 1..48_i64), 0..6), end(), end(), 1..6_usize), run).unwrap();
+    runner.run(&(vec((1..24_i64, 1..48_i64), 0..6), (end(), end()), 1..6_usize), run).unwrap();
 }
 
 #[rstest]
