@@ -54,7 +54,7 @@ pub fn free_rooms(conn: &mut AnyConnection, selection: &Selection, shared: bool)
     loop {
         let rooms = rooms::load_page(conn, selection, None, &page)?;
         let last = rooms.last().filter(|_| rooms.len() == CHUNK);
-        page.after = last.map(|Room { row, .. }| (row.starts_at, row.place.clone(), row.id));
+        page.after = last.map(|room| room.row.position());
         result.extend(rooms.into_iter().map(|room| free_room(room, shared)));
         if page.after.is_none() {
             return Ok(result);

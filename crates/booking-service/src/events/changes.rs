@@ -23,7 +23,8 @@ use super::{
         Location, admins_of, check_references, insert_admins, refuse_conflicts_at_place, refuse_conflicts_in_room,
         unknown_room,
     },
-    queries::{Row, check_admin_or_privileged, find, load_tags},
+    event_tags::load_tags,
+    queries::{Row, check_admin_or_privileged, find},
     search::text_key,
 };
 use crate::{

@@ -46,7 +46,8 @@ fn list_selection(
     zone: Tz,
 ) -> Result<ListPage, Error> {
     let events = match page.load()? {
-        Load::Rows(bounds) => queries::load_page(conn, selection, order, &bounds)?,
+        Load::Page(bounds) => queries::load_page(conn, selection, order, &bounds)?,
+        Load::First(bounds) => queries::load_first(conn, selection, order, &bounds)?,
         Load::Ids(bounds) => {
             return Ok(ListPage::versions(queries::load_versions(conn, selection, order, &bounds)?));
         }

@@ -7,6 +7,7 @@
 pub(crate) mod attendance;
 pub(crate) mod changes;
 pub(crate) mod creation;
+pub(crate) mod event_tags;
 pub mod filter;
 mod handlers;
 mod params;

@@ -1,7 +1,5 @@
 //! Loads events from the database. A list takes two statements for each thousand rows.
 
-use std::collections::{BTreeSet, HashMap};
-
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
@@ -14,7 +12,10 @@ use service_kit::{
     with_connection,
 };
 
-use super::selection::Selection;
+use super::{
+    event_tags::{EventTag, TagNames, load_tags},
+    selection::Selection,
+};
 pub use crate::schedule::Schedule;
 use crate::{
     auth::Caller,
@@ -27,7 +28,7 @@ use crate::{
     rooms::queries::{self as rooms, Room},
     schema::{
         attendees, event_admins, event_tags, events, group_admins, group_members, groups as group_rows, room_admins,
-        rooms as room_rows, tags, withdrawn_invitations,
+        rooms as room_rows, withdrawn_invitations,
     },
     users::queries::active_ids,
 };
@@ -59,15 +60,6 @@ pub struct Row {
     pub series_id: Option<DbUuid>,
     pub occurrence: Option<i32>,
     pub changed_by_itself: bool,
-}
-
-/// A tag on an event.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
-pub struct EventTag {
-    pub id: DbUuid,
-    pub name: String,
-    pub locked: bool,
 }
 
 /// An event of a list, with its administrators, tags and attendees.
@@ -109,6 +101,9 @@ impl EventDetail {
     }
 }
 
+/// The sort key of a list of events.
+pub type Position = (DbTimestamp, DbUuid);
+
 /// The order of a list; events with equal times are ordered by id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
@@ -121,7 +116,7 @@ pub enum Order {
 impl Order {
     /// The sort key of a row in a list with this order.
     #[must_use]
-    pub fn position(self, row: &Row) -> (DbTimestamp, DbUuid) {
+    pub fn position(self, row: &Row) -> Position {
         match self {
             Self::Start => (row.starts_at, row.id),
             Self::Change => (row.updated_at, row.id),
@@ -144,18 +139,47 @@ pub fn load_page(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
-    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<Event>, Error> {
-    type Columns = (Row, Option<IdList>, Option<IdList>, Option<FlaggedIds>);
+    let rows = page_of(
+        selection,
+        order,
+        bounds,
+        |columns: &Columns| &columns.0,
+        |part| load_columns(conn, part, order, bounds),
+    )?;
+    load_tag_names(conn, rows)
+}
+
+/// The first part of a list of the selected events, which is usually all of it.
+pub fn load_first(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    order: Order,
+    bounds: &PageBounds<Position>,
+) -> Result<Vec<Event>, Error> {
+    let rows = load_columns(conn, selection, order, bounds)?;
+    load_tag_names(conn, rows)
+}
+
+/// An event whose tags have no names yet: its columns, administrators, attendees and tags.
+type Columns = (Row, Option<IdList>, Option<IdList>, Option<FlaggedIds>);
+
+fn load_columns(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    order: Order,
+    bounds: &PageBounds<Position>,
+) -> Result<Vec<Columns>, Error> {
     let admins = event_admins::table.filter(event_admins::event_id.eq(events::id));
+    let admins = admins.select(folded_ids(event_admins::user_id)).single_value();
     let attendees = attendees::table.filter(attendees::event_id.eq(events::id));
-    let people = (
-        admins.select(folded_ids(event_admins::user_id)).single_value(),
-        attendees.select(folded_ids(attendees::user_id)).single_value(),
-    );
-    let columns = (Row::as_select(), people.0, people.1, folded_tags!());
-    let load = |selection: &Selection| Ok(ordered(selection, order, bounds).select(columns).load::<Columns>(conn)?);
-    let rows = page_of(selection, order, bounds, |(row, ..)| row, load)?;
+    let attendees = attendees.select(folded_ids(attendees::user_id)).single_value();
+    let columns = (Row::as_select(), admins, attendees, folded_tags!());
+    Ok(ordered(selection, order, bounds).select(columns).load(conn)?)
+}
+
+fn load_tag_names(conn: &mut AnyConnection, rows: Vec<Columns>) -> Result<Vec<Event>, Error> {
     let names = TagNames::load(conn, rows.iter().filter_map(|(.., tags)| tags.as_ref()))?;
     let event = |(row, admins, attendees, tags): Columns| Event {
         row,
@@ -171,7 +195,7 @@ pub fn load_rows(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
-    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<Row>, Error> {
     let load = |selection: &Selection| Ok(ordered(selection, order, bounds).select(Row::as_select()).load(conn)?);
     page_of(selection, order, bounds, |row| row, load)
@@ -182,7 +206,7 @@ pub fn load_tagged_rows(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
-    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<(Row, Vec<EventTag>)>, Error> {
     type Columns = (Row, Option<FlaggedIds>);
     let columns = (Row::as_select(), folded_tags!());
@@ -192,15 +216,15 @@ pub fn load_tagged_rows(
     Ok(rows.into_iter().map(|(row, tags)| (row, names.of(tags))).collect())
 }
 
-/// A part of the selected events that `load` loads; see [`load_page_of_span`].
+/// A page of the selected events; a page of a span in two parts, see [`load_page_of_span`].
 fn page_of<R>(
     selection: &Selection,
     order: Order,
-    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
+    bounds: &PageBounds<Position>,
     row: impl Fn(&R) -> &Row,
     mut load: impl FnMut(&Selection) -> Result<Vec<R>, Error>,
 ) -> Result<Vec<R>, Error> {
-    if bounds.is_partial() && order == Order::Start && selection.is_of_span() {
+    if bounds.is_page() && order == Order::Start && selection.is_of_span() {
         let load = |lengths| load(&Selection { lengths, ..selection.clone() });
         return load_page_of_span(bounds, |(at, _)| *at, |columns| order.position(row(columns)), load);
     }
@@ -212,7 +236,7 @@ pub fn load_ids(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
-    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<DbUuid>, Error> {
     Ok(ordered(selection, order, bounds).select(events::id).load(conn)?)
 }
@@ -226,7 +250,7 @@ pub fn load_versions(
     conn: &mut AnyConnection,
     selection: &Selection,
     order: Order,
-    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
+    bounds: &PageBounds<Position>,
 ) -> Result<Vec<(DbUuid, Version)>, Error> {
     let answers = attendees::table.filter(attendees::event_id.eq(events::id)).count().single_value();
     let withdrawn = withdrawn_invitations::table.filter(withdrawn_invitations::event_id.eq(events::id));
@@ -238,7 +262,7 @@ pub fn load_versions(
 fn ordered(
     selection: &Selection,
     order: Order,
-    bounds: &PageBounds<(DbTimestamp, DbUuid)>,
+    bounds: &PageBounds<Position>,
 ) -> events::BoxedQuery<'static, MultiBackend> {
     let mut rows = selection.query().limit(bounds.rows);
     if let Some((at, id)) = bounds.after {
@@ -251,41 +275,6 @@ fn ordered(
         Order::Start => rows.order((events::starts_at, events::id)),
         Order::Change => rows.order((events::updated_at.desc(), events::id)),
     }
-}
-
-/// The names of tags. Many events share few tags, so each name is read once.
-struct TagNames(HashMap<DbUuid, String>);
-
-impl TagNames {
-    fn load<'a>(conn: &mut AnyConnection, tags: impl Iterator<Item = &'a FlaggedIds>) -> Result<Self, Error> {
-        let used: BTreeSet<DbUuid> = tags.flat_map(|tags| tags.0.iter().map(|(id, _)| *id)).collect();
-        let mut names = HashMap::new();
-        for tags in Vec::from_iter(used).chunks(1000) {
-            let tags = tags::table.filter(tags::id.eq_any(tags)).select((tags::id, tags::name));
-            names.extend(with_connection!(conn, c => tags.load::<(DbUuid, String)>(c)?));
-        }
-        Ok(Self(names))
-    }
-
-    /// The tags of an event, by name.
-    fn of(&self, tags: Option<FlaggedIds>) -> Vec<EventTag> {
-        let name = |id| self.0.get(&id).cloned().unwrap_or_default();
-        let tag = |(id, locked)| EventTag { id, name: name(id), locked };
-        let mut tags: Vec<_> = tags.unwrap_or_default().0.into_iter().map(tag).collect();
-        tags.sort_unstable_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
-        tags
-    }
-}
-
-/// The tags of one event, by name.
-pub fn load_tags(conn: &mut AnyConnection, event: DbUuid) -> Result<Vec<EventTag>, Error> {
-    let tags: Vec<(DbUuid, String, bool)> = with_connection!(conn, c => event_tags::table
-        .inner_join(tags::table)
-        .filter(event_tags::event_id.eq(event))
-        .select((tags::id, tags::name, event_tags::locked))
-        .order((tags::name, tags::id))
-        .load(c)?);
-    Ok(tags.into_iter().map(|(id, name, locked)| EventTag { id, name, locked }).collect())
 }
 
 /// One event. Takes three statements, and one more for the everyone group.

@@ -113,7 +113,7 @@ pub struct Selection {
     pub deleted: Deleted,
     /// Only events that contain all of these.
     pub words: Vec<Word>,
-    /// Only events of this length.
+    /// Only events of these lengths.
     pub lengths: Lengths,
 }
 

@@ -6,7 +6,10 @@ use serde::Serialize;
 use service_kit::database::types::DbUuid;
 use utoipa::ToSchema;
 
-use super::queries::{Event, EventDetail, EventTag, Schedule};
+use super::{
+    event_tags::EventTag,
+    queries::{Event, EventDetail, Schedule},
+};
 use crate::{groups::ResponseGroup, rooms::ResponseRoom};
 
 /// A tag on an event.

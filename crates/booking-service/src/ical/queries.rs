@@ -10,10 +10,11 @@ use common::time::Timestamp;
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     database::{
-        AnyConnection, CHUNK, DataVersion, PageBounds,
+        AnyConnection, DataVersion, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    http::pagination::CHUNK,
     with_connection,
 };
 
@@ -21,7 +22,8 @@ use super::feed::{FeedEvent, Participation, Person};
 use crate::{
     auth::ACTIVE,
     events::{
-        queries::{EventTag, Order, Row, Schedule, load_ids, load_tagged_rows},
+        event_tags::EventTag,
+        queries::{Order, Row, Schedule, load_ids, load_tagged_rows},
         selection::{Criterion, Deleted, Selection},
     },
     schema::{attendees, users, withdrawn_invitations},

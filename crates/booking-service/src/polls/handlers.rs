@@ -382,7 +382,7 @@ fn list_of_user(
     let relation = query.relation.unwrap_or(Relation::Belongs);
     let selection = Selection { user, relation, status: query.status };
     let polls = match page.load()? {
-        Load::Rows(bounds) => queries::load(conn, &selection, now, &bounds)?,
+        Load::Page(bounds) | Load::First(bounds) => queries::load(conn, &selection, now, &bounds)?,
         Load::Ids(bounds) => return Ok(ListPage::ids(queries::load_ids(conn, &selection, now, &bounds)?)),
         Load::These(ids) => queries::load_these(conn, &ids)?,
     };

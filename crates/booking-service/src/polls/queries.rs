@@ -21,7 +21,7 @@ use service_kit::{
 use super::results::{Choice, Slot};
 use crate::{
     auth::{ACTIVE, Caller},
-    events::{queries::EventTag, selection::Relation},
+    events::{event_tags::EventTag, selection::Relation},
     expressions::{UnionAll, in_subquery},
     schema::{
         draft_event_admins, draft_event_answers, draft_event_choices, draft_event_invitees, draft_event_slots,

@@ -99,12 +99,12 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
     let (selection, exclude) = query.0.into_selection()?;
     who.list(page, move |conn, _, page| {
         let rooms = match page.load()? {
-            Load::Rows(bounds) => queries::load_page(conn, &selection, exclude, &bounds)?,
+            Load::Page(bounds) => queries::load_page(conn, &selection, exclude, &bounds)?,
+            Load::First(bounds) => queries::load_first(conn, &selection, exclude, &bounds)?,
             Load::Ids(bounds) => return Ok(ListPage::ids(queries::load_ids(conn, &selection, &bounds)?)),
             Load::These(ids) => queries::load(conn, &Selection::these(ids), exclude)?,
         };
-        let position = |room: &Room| (room.row.starts_at, room.row.place.clone(), room.row.id);
-        page.rows(rooms, position, |room| Ok(ResponseRoom::new(room, zone)))
+        page.rows(rooms, |room: &Room| room.row.position(), |room| Ok(ResponseRoom::new(room, zone)))
     })
     .await
 }

@@ -45,6 +45,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// Its sort key in lists.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        (self.starts_at, self.place.clone(), self.id)
+    }
+
     /// Its period.
     #[must_use]
     pub fn period(&self) -> RoomPeriod<'_> {
@@ -78,7 +84,7 @@ pub struct Selection {
     pub place_key: Option<String>,
     /// Only verified rooms.
     pub only_verified: bool,
-    /// Only rooms with periods of this length.
+    /// Only rooms with periods of these lengths.
     pub lengths: Lengths,
 }
 
@@ -123,7 +129,18 @@ macro_rules! folded_admins {
 /// The selected rooms, by start, place and id. The event `exclude` does not count as a use of a room. The number of
 /// statements does not depend on the number of rooms.
 pub fn load(conn: &mut AnyConnection, selection: &Selection, exclude: Option<DbUuid>) -> Result<Vec<Room>, Error> {
-    load_page(conn, selection, exclude, &PageBounds::all())
+    load_first(conn, selection, exclude, &PageBounds::all())
+}
+
+/// The first part of that list, which is usually all of it.
+pub fn load_first(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    exclude: Option<DbUuid>,
+    bounds: &PageBounds<Position>,
+) -> Result<Vec<Room>, Error> {
+    let rows = load_rows(conn, selection, bounds)?;
+    load_times(conn, rows, exclude)
 }
 
 /// One page of that list.
@@ -133,23 +150,27 @@ pub fn load_page(
     exclude: Option<DbUuid>,
     bounds: &PageBounds<Position>,
 ) -> Result<Vec<Room>, Error> {
-    type Rows = Vec<(Row, Option<IdList>)>;
-    let mut load = |selection: &Selection| -> Result<Rows, Error> {
-        Ok(ordered(selection, bounds).select((Row::as_select(), folded_admins!())).load(conn)?)
-    };
-    let rows = if bounds.is_partial() && (selection.from.is_some() || selection.to.is_some()) {
-        let position = |(row, _): &(Row, _)| (row.starts_at, row.place.clone(), row.id);
-        load_page_of_span(
-            bounds,
-            |(at, ..)| *at,
-            position,
-            |lengths| load(&Selection { lengths, ..selection.clone() }),
-        )?
-    } else {
-        load(selection)?
-    };
-    let rooms = rows.into_iter().map(|(row, admins)| (row, admins.unwrap_or_default().0)).collect();
-    load_times(conn, rooms, exclude)
+    if selection.from.is_none() && selection.to.is_none() {
+        return load_first(conn, selection, exclude, bounds);
+    }
+    let rows = load_page_of_span(
+        bounds,
+        |(at, ..)| *at,
+        |(row, _): &(Row, _)| row.position(),
+        |lengths| load_rows(conn, &Selection { lengths, ..selection.clone() }, bounds),
+    )?;
+    load_times(conn, rows, exclude)
+}
+
+/// The columns of a part of that list, with the administrators.
+fn load_rows(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    bounds: &PageBounds<Position>,
+) -> Result<Vec<(Row, Vec<DbUuid>)>, Error> {
+    let query = ordered(selection, bounds).select((Row::as_select(), folded_admins!()));
+    let rows: Vec<(Row, Option<IdList>)> = query.load(conn)?;
+    Ok(rows.into_iter().map(|(row, admins)| (row, admins.unwrap_or_default().0)).collect())
 }
 
 /// The ids of a part of that list.

@@ -48,7 +48,7 @@ pub use self::{
     data_version::DataVersion,
     job::{JobOwner, Limits, QueueKey},
     metrics::QueueMetrics,
-    page_bounds::{CHUNK, PageBounds},
+    page_bounds::PageBounds,
     url::Url,
 };
 use self::{

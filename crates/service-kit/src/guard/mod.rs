@@ -169,7 +169,7 @@ impl<A: Authenticator> Guard<A> {
     /// Runs an operation that reads a list. A list without `limit` that is longer than [`CHUNK`] rows is streamed: each
     /// chunk is read on a snapshot of its own, as fast as the client takes it.
     ///
-    /// [`CHUNK`]: crate::database::CHUNK
+    /// [`CHUNK`]: crate::http::pagination::CHUNK
     pub async fn list<F>(self, page: Page, operation: F) -> Result<Reply, Failure>
     where
         F: Fn(&mut AnyConnection, &A::Caller, &ListPart) -> Result<ListPage, Error> + Send + Sync + 'static,

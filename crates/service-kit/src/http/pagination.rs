@@ -21,12 +21,15 @@ use url::form_urlencoded;
 
 use super::{list_page::ListPage, query};
 use crate::{
-    database::{CHUNK, PageBounds, types::DbUuid},
+    database::{PageBounds, types::DbUuid},
     error::{Error, Failure},
 };
 
 /// The bytes of a cursor's checksum, which covers the list that the cursor belongs to.
 const CHECK: usize = 4;
+
+/// The most rows of a list without `limit` that are answered at once. A longer list is streamed.
+pub const CHUNK: usize = 1000;
 
 /// The number of rows whose bytes say how many the others will probably have.
 const SAMPLE: usize = 16;
@@ -64,8 +67,10 @@ enum Part {
 
 /// What an operation on a list loads from the database.
 pub enum Load<P> {
-    /// The rows within these bounds.
-    Rows(PageBounds<P>),
+    /// The rows within these bounds: a page, of a list that may have many more.
+    Page(PageBounds<P>),
+    /// The rows within these bounds: the first part of a whole list, which is usually all of it.
+    First(PageBounds<P>),
     /// The ids of the rows within these bounds, in order; for [`ListPage::ids`].
     Ids(PageBounds<P>),
     /// The rows with these ids that still belong to the list.
@@ -194,7 +199,8 @@ impl ListPart {
         Ok(match &self.part {
             Part::These(ids) => Load::These(ids.clone()),
             Part::Ids => Load::Ids(PageBounds { rows: i64::MAX, ..self.bounds()? }),
-            _ => Load::Rows(self.bounds()?),
+            Part::Limit(_) => Load::Page(self.bounds()?),
+            Part::Whole | Part::Chunk(_) => Load::First(self.bounds()?),
         })
     }
 
