@@ -161,5 +161,5 @@ fn coming_events(conn: &mut AnyConnection, group: Option<DbUuid>, now: DbTimesta
         Some(group) => query.filter(events::group_id.eq(group)),
         None => query,
     };
-    Ok(during!(query, events, Some(now), None, Lengths::All).load(conn)?)
+    Ok(during!(query, events, Some(now), None).load(conn)?)
 }

@@ -29,18 +29,15 @@ pub fn earliest_start(at: DbTimestamp) -> DbTimestamp {
 
 /// The conditions that a short row of `rooms` or `events` overlaps `[from, to)`, and that a long row does.
 macro_rules! overlapping_by_length {
-    ($table:ident, $from:expr, $to:expr) => {
-        overlapping_by_length!($table, $from, $to, IsFalse, IsTrue)
-    };
-    ($table:ident, $from:expr, $to:expr, $is_false:ident, $is_true:ident) => {{
-        use crate::expressions::{$is_false, $is_true};
+    ($table:ident, $from:expr, $to:expr) => {{
+        use crate::expressions::{IsFalse, IsTrue};
         let (from, to): (service_kit::database::types::DbTimestamp, service_kit::database::types::DbTimestamp) =
             ($from, $to);
-        let short = $is_false::new($table::is_long)
+        let short = IsFalse::new($table::is_long)
             .and($table::starts_at.ge(crate::period_filter::earliest_start(from)))
             .and($table::starts_at.lt(to))
             .and($table::ends_at.gt(from));
-        let long = $is_true::new($table::is_long).and($table::starts_at.lt(to)).and($table::ends_at.gt(from));
+        let long = IsTrue::new($table::is_long).and($table::starts_at.lt(to)).and($table::ends_at.gt(from));
         (short, long)
     }};
 }
@@ -53,7 +50,7 @@ macro_rules! overlapping {
     }};
 }
 
-/// The rows of a span that a query selects.
+/// Which rows of a span a query selects, by their length.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Lengths {
     /// All.
@@ -83,6 +80,9 @@ pub fn load_page_of_span<R, P, K: Ord>(
 /// Restricts a boxed query on `rooms` or `events` to the rows that overlap a span. Either end of the span may be open.
 /// With [`IsFalseByRow`](crate::expressions::IsFalseByRow) and `IsTrueByRow`, SQLite does not start from the span.
 macro_rules! during {
+    ($query:expr, $table:ident, $from:expr, $to:expr) => {
+        during!($query, $table, $from, $to, Lengths::All)
+    };
     ($query:expr, $table:ident, $from:expr, $to:expr, $lengths:expr) => {
         during!($query, $table, $from, $to, $lengths, IsFalse, IsTrue)
     };

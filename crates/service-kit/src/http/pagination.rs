@@ -31,8 +31,8 @@ const CHECK: usize = 4;
 /// The most rows of a list without `limit` that are answered at once. A longer list is streamed.
 pub const CHUNK: usize = 1000;
 
-/// The number of rows whose bytes say how many the others will probably have.
-const SAMPLE: usize = 16;
+/// The bytes for which memory is reserved for each row.
+const ROW_BYTES: usize = 512;
 
 /// The bytes of a chunk of a streamed list, about. A connection has one in memory.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -225,11 +225,8 @@ impl ListPart {
         rows.truncate(most);
         let next = rows.last().filter(|_| has_more).map(|last| self.cursor(&position(last))).transpose()?;
         let count = rows.len();
-        let mut json = Vec::new();
-        for (n, row) in rows.into_iter().enumerate() {
-            if n == SAMPLE {
-                json.reserve(json.len() / SAMPLE * (count - SAMPLE) * 9 / 8);
-            }
+        let mut json = Vec::with_capacity(count.min(CHUNK) * ROW_BYTES);
+        for row in rows {
             json.push(if self.as_lines { b'\n' } else { b',' });
             serde_json::to_writer(&mut json, &show(row)?).map_err(Problem::internal)?;
         }
