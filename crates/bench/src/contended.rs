@@ -37,11 +37,11 @@ pub async fn measure(cli: &Cli, kind: Kind, folder: &Path, report: &mut Report) 
     let same_room: Requests = Arc::new(move |number| {
         // 7919 and `HOURS` have no common divisor, so consecutive numbers are different hours in a mixed order.
         let hour = i64::try_from(number).unwrap_or(0).wrapping_mul(7919).rem_euclid(HOURS);
-        room_facts.booking(("roomId", &room), room_facts.today.plus(TimeDelta::days(500) + TimeDelta::hours(hour)))
+        room_facts.booking(("roomId", &room), room_facts.today.plus(TimeDelta::days(500) + TimeDelta::hours(hour)), "")
     });
     let elsewhere: Requests = Arc::new(move |number| {
         let days = TimeDelta::days(500 + i64::try_from(number % 1000).unwrap_or(0));
-        facts.booking(("place", "Elsewhere"), facts.today.plus(days))
+        facts.booking(("place", "Elsewhere"), facts.today.plus(days), "")
     });
     load(&running.address, 1, time / 2, &elsewhere, &[201]).await?;
     let alone = load(&running.address, 1, time, &elsewhere, &[201]).await?;

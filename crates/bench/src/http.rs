@@ -25,9 +25,6 @@ const TIMEOUT: Duration = Duration::from_mins(10);
 /// The end of a chunked body (RFC 9112, section 7.1). JSON and calendars do not contain it.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// The status of an overloaded service.
-const OVERLOADED: u16 = 503;
-
 /// Returns the text of the n-th request.
 pub type Requests = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
 
@@ -145,8 +142,6 @@ pub struct LoadResult {
     /// The time of each expected answer in microseconds, sorted.
     pub times: Vec<u32>,
     pub statuses: BTreeMap<u16, u64>,
-    /// The number of 503 answers.
-    pub overloaded: u64,
     /// The number of expected answers on each connection.
     pub shares: Vec<u64>,
     /// Bytes of the body of the largest last answer on a connection.
@@ -166,8 +161,8 @@ impl LoadResult {
     }
 }
 
-/// Sends requests on this many connections for `time`. A 503 is counted; any other status that is not expected is an
-/// error.
+/// Sends requests on this many connections for `time`. Any status that is not expected is an error: a run in which the
+/// service refuses something has no figures.
 pub async fn load(
     address: &str,
     connections: usize,
@@ -198,7 +193,6 @@ pub async fn load(
                             result.times.push(micros);
                             result.length = answer.length;
                         }
-                        OVERLOADED => result.overloaded += 1,
                         status => return Err(io::Error::other(format!("status {status} is not expected"))),
                     }
                     *result.statuses.entry(answer.status).or_default() += 1;
@@ -215,7 +209,6 @@ pub async fn load(
         for (status, count) in result.statuses {
             *all.statuses.entry(status).or_default() += count;
         }
-        all.overloaded += result.overloaded;
         all.length = all.length.max(result.length);
     }
     all.seconds = started.elapsed().as_secs_f64();

@@ -136,7 +136,6 @@ async fn run_scene(
                 p99_ms: result.quantile(990),
                 processor_ms,
                 other_processor_ms,
-                overloaded: result.overloaded,
                 peak: target.running.peak_memory()?,
             });
         }
@@ -161,7 +160,7 @@ async fn run_scene(
     Ok(result)
 }
 
-/// The median of each time and rate, the sum of the 503 answers, and the highest peak of memory.
+/// The median of each time and rate, and the highest peak of memory.
 fn median_load(rounds: &[Load]) -> Option<Load> {
     let median_of = |number: fn(&Load) -> f64| median(rounds.iter().map(number).collect());
     Some(Load {
@@ -171,7 +170,6 @@ fn median_load(rounds: &[Load]) -> Option<Load> {
         p99_ms: median_of(|load| load.p99_ms)?,
         processor_ms: median_of(|load| load.processor_ms)?,
         other_processor_ms: median(rounds.iter().filter_map(|load| load.other_processor_ms).collect()),
-        overloaded: rounds.iter().map(|load| load.overloaded).sum(),
         peak: rounds.iter().map(|load| load.peak).max()?,
     })
 }

@@ -27,8 +27,6 @@ pub struct Load {
     pub processor_ms: f64,
     /// The same of the other build.
     pub other_processor_ms: Option<f64>,
-    /// Requests answered 503, in all rounds.
-    pub overloaded: u64,
     /// The peak of resident memory in bytes.
     pub peak: u64,
 }

@@ -68,7 +68,7 @@ const fn page(name: &'static str, service: Service, requests: fn(&Facts) -> Requ
 const PROJECTS: usize = 100;
 
 /// All scenes. For each service, those that write come last, because they change what others read.
-pub const ALL: [Scene; 33] = [
+pub const ALL: [Scene; 34] = [
     reading("week", Service::Booking, Bound::Spread, |f| get(f, &f.events(7))),
     reading("calendar", Service::Booking, Bound::General, |f| get(f, &f.events(92))),
     reading("search", Service::Booking, Bound::General, |f| get(f, &format!("/api/events?dateBegin={}", f.today))),
@@ -99,6 +99,13 @@ pub const ALL: [Scene; 33] = [
     },
     Scene { name: "answer", service: Service::Booking, bound: Bound::General, status: &[204], requests: answer },
     Scene { name: "mixed", service: Service::Booking, bound: Bound::General, status: &[200, 204], requests: mixed },
+    Scene {
+        name: "together",
+        service: Service::Booking,
+        bound: Bound::General,
+        status: &[200, 201],
+        requests: together,
+    },
     Scene { name: "book", service: Service::Booking, bound: Bound::General, status: &[201], requests: book },
     reading("p-users", Service::Portfolio, Bound::General, |f| get(f, "/api/v1/users")),
     reading("p-user", Service::Portfolio, Bound::General, |f| get(f, &format!("/api/v1/users/{}", f.me))),
@@ -228,9 +235,9 @@ impl Facts {
     }
 
     /// A request to create an event of one hour, at a place or in a room.
-    pub fn booking(&self, at: (&str, &str), starts_at: Timestamp) -> Vec<u8> {
+    pub fn booking(&self, at: (&str, &str), starts_at: Timestamp, description: &str) -> Vec<u8> {
         let body = json!({
-            "name": "An hour", "description": "", at.0: at.1, "groupId": self.group, "open": false,
+            "name": "An hour", "description": description, at.0: at.1, "groupId": self.group, "open": false,
             "sharedRoom": false, "admins": [self.me], "tags": [{"name": "tag 1"}, {"name": "tag 2"}],
             "timeStart": starts_at, "timeEnd": starts_at.plus(TimeDelta::hours(1)),
         });
@@ -285,12 +292,26 @@ fn mixed(facts: &Facts) -> Requests {
     })
 }
 
+/// Lists, pages, and bookings with texts of many sizes.
+fn together(facts: &Facts) -> Requests {
+    let reads = [get(facts, &facts.events(7)), get_page(facts, "/"), get(facts, "/api/users/me/events")];
+    let facts = facts.clone();
+    Arc::new(move |number| {
+        if let Ok(n @ 0..3) = usize::try_from(number % 4) {
+            return reads[n](number);
+        }
+        let description = "あ".repeat(usize::try_from(number * 997 % 3000).unwrap_or(0));
+        let starts_at = facts.today.plus(TimeDelta::days(40 + i64::try_from(number % 300).unwrap_or(0)));
+        facts.booking(("place", &format!("Place {}", number % 997)), starts_at, &description)
+    })
+}
+
 /// Bookings of many places without verified rooms, so that no booking conflicts with or waits for another.
 fn book(facts: &Facts) -> Requests {
     let facts = facts.clone();
     Arc::new(move |number| {
         let days = TimeDelta::days(40 + i64::try_from(number % 300).unwrap_or(0));
-        facts.booking(("place", &format!("Place {}", number % 997)), facts.today.plus(days))
+        facts.booking(("place", &format!("Place {}", number % 997)), facts.today.plus(days), "")
     })
 }
 

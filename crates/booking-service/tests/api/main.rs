@@ -36,6 +36,7 @@ mod invitations;
 mod key_rotation;
 mod lifecycle;
 mod limits;
+mod load;
 mod log;
 mod matrix;
 mod member_forms;

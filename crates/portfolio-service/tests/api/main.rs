@@ -24,6 +24,7 @@ mod groups;
 mod identity;
 mod import;
 mod leaks;
+mod load;
 mod matrix;
 mod member_forms;
 mod member_history;

@@ -132,10 +132,9 @@ pub(super) struct Manager {
 
 impl Manager {
     /// Whether a SQLite database still has the files that were opened.
-    pub fn check_files(&self, is_write: bool) -> Result<(), Error> {
+    pub fn check_files(&self) -> Result<(), Error> {
         let Some(files) = self.files.get() else { return Ok(()) };
-        let checked = files.check(is_write);
-        checked.map_err(|cause| {
+        files.check().map_err(|cause| {
             self.outage.note(Instant::now(), &Err::<(), _>(&cause));
             Error::Unavailable(cause)
         })

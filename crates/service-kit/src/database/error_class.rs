@@ -45,7 +45,7 @@ const MESSAGES: &[(&str, ErrorClass)] = &[
     ("too many clients", Unavailable),
     ("too many connections", Unavailable),
     ("remaining connection slots are reserved", Unavailable),
-    // 53100, 53200, SQLITE_FULL, SQLITE_NOMEM, SQLITE_IOERR, SQLITE_CANTOPEN.
+    // 53100, 53200, SQLITE_FULL, SQLITE_NOMEM, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_NOTADB.
     ("No space left on device", Unavailable),
     ("Disk quota exceeded", Unavailable),
     ("could not extend file", Unavailable),
@@ -54,6 +54,8 @@ const MESSAGES: &[(&str, ErrorClass)] = &[
     ("database or disk is full", Unavailable),
     ("disk I/O error", Unavailable),
     ("unable to open database file", Unavailable),
+    ("database disk image is malformed", Unavailable),
+    ("file is not a database", Unavailable),
     // 25006, SQLITE_READONLY: a standby, or a file system that was mounted read-only after an error.
     ("read-only transaction", Unavailable),
     ("attempt to write a readonly database", Unavailable),
@@ -122,6 +124,9 @@ mod tests {
             "out of memory",
             "out of shared memory",
             "database or disk is full",
+            "disk I/O error",
+            "database disk image is malformed",
+            "file is not a database",
             "cannot execute INSERT in a read-only transaction",
             "attempt to write a readonly database",
         ] {

@@ -36,23 +36,7 @@ pub(super) fn run<T>(
     shortcut: Option<Shortcut<T>>,
     work: &mut Work<T>,
 ) -> Result<T, Error> {
-    manager.check_files(ticket.is_write)?;
-    let result = run_on_connection(thread_conn, manager, ticket, timer, shortcut, work);
-    if matches!(result, Err(Error::Database(_))) {
-        // A read may find a file damaged that was overwritten since the last check.
-        manager.check_files(true)?;
-    }
-    result
-}
-
-fn run_on_connection<T>(
-    thread_conn: &mut Option<AnyConnection>,
-    manager: &Manager,
-    ticket: &Ticket,
-    timer: QueueTimer,
-    shortcut: Option<Shortcut<T>>,
-    work: &mut Work<T>,
-) -> Result<T, Error> {
+    manager.check_files()?;
     // Taken from the thread, so that a panic drops it.
     let mut conn = match thread_conn.take() {
         Some(conn) => conn,
@@ -102,7 +86,7 @@ fn attempt<T>(conn: &mut AnyConnection, manager: &Manager, ticket: &Ticket, work
                 attempts += 1;
             }
             // What was written to a file that is gone must not be acknowledged.
-            Ok(value) if ticket.is_write => return manager.check_files(true).map(|()| value),
+            Ok(value) if ticket.is_write => return manager.check_files().map(|()| value),
             result => return result,
         }
     }
