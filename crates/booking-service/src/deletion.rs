@@ -103,6 +103,7 @@ pub fn restore_event(conn: &mut AnyConnection, id: DbUuid, by: &Author, now: DbT
     diesel::update(events::table.find(id))
         .set((
             events::deleted_at.eq(None::<DbTimestamp>),
+            events::deleted_by_until.eq(false),
             events::updated_at.eq(now),
             events::sequence.eq(events::sequence + 1),
         ))

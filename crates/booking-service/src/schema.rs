@@ -11,7 +11,7 @@ use service_kit::{
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
     idempotency_keys creations history leases imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins
-    tags places rooms room_admins event_series skipped_occurrences events event_admins event_tags attendees
+    tags places rooms room_admins event_series event_series_admins skipped_occurrences events event_admins event_tags attendees
     withdrawn_invitations draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers
     draft_event_choices webhooks deliveries
 };
@@ -97,7 +97,7 @@ diesel::table! {
         group_id -> DbUuid, open -> Bool, sequence -> Integer, created_by -> Nullable<DbUuid>,
         created_at -> DbTimestamp, updated_at -> DbTimestamp, deleted_at -> Nullable<DbTimestamp>,
         series_id -> Nullable<DbUuid>, occurrence -> Nullable<Integer>, changed_by_itself -> Bool,
-        text_key -> Text,
+        text_key -> Text, deleted_by_until -> Bool,
     }
 }
 diesel::table! {
@@ -108,6 +108,10 @@ diesel::table! {
         ends_at -> DbTimestamp, next_occurrence -> Integer, created_by -> Nullable<DbUuid>, created_at -> DbTimestamp,
         updated_at -> DbTimestamp,
     }
+}
+diesel::table! {
+    use service_kit::database::types::DbUuid;
+    event_series_admins (series_id, user_id) { series_id -> DbUuid, user_id -> DbUuid, }
 }
 diesel::table! {
     use diesel::sql_types::*;
@@ -225,6 +229,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     rooms,
     room_admins,
     event_series,
+    event_series_admins,
     skipped_occurrences,
     events,
     event_admins,

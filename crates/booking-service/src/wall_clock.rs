@@ -63,6 +63,14 @@ pub fn instant(date: NaiveDate, time: NaiveTime, zone: Tz) -> Option<Timestamp> 
     Timestamp::new(zone.from_local_datetime(&date.and_time(time)).earliest()?.to_utc())
 }
 
+/// The first instant of a local time after another instant; `None` if there is none.
+#[must_use]
+pub fn instant_after(after: Timestamp, date: NaiveDate, time: NaiveTime, zone: Tz) -> Option<Timestamp> {
+    let found = zone.from_local_datetime(&date.and_time(time));
+    let found = [found.earliest()?, found.latest()?].map(|at| Timestamp::new(at.to_utc()));
+    found.into_iter().flatten().find(|at| *at > after)
+}
+
 /// The instant of a local time; if the clocks skip it, the instant at which they do. Of two instants it is the earlier.
 #[must_use]
 pub fn instant_or_next(date: NaiveDate, time: NaiveTime, zone: Tz) -> Option<Timestamp> {

@@ -232,10 +232,8 @@ fn lock(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
     id.map(|_| ()).ok_or_else(not_found)
 }
 
-/// Sets the time of an event's last change. An event of a series is then changed by itself.
+/// Sets the time of an event's last change.
 fn mark_changed(conn: &mut AnyConnection, event: DbUuid, now: DbTimestamp) -> Result<(), Error> {
-    diesel::update(events::table.find(event))
-        .set((events::updated_at.eq(now), events::changed_by_itself.eq(events::series_id.is_not_null())))
-        .execute(conn)?;
+    diesel::update(events::table.find(event)).set(events::updated_at.eq(now)).execute(conn)?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Changes and deletes events. Each operation locks the places of the event before it checks for conflicts
 //! (see [`rooms::booking`](crate::rooms::booking)).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use chrono_tz::Tz;
 use diesel::{
@@ -33,7 +33,6 @@ use crate::{
     period_filter::is_long,
     rooms::{booking, changes as room_changes, place::place_key, queries as room_queries},
     schema::{event_admins, events},
-    tags,
 };
 
 /// Replaces an event except its creator, its creation time and the answers to it. An event that has these values already
@@ -71,14 +70,20 @@ pub fn update(
     let key = place_key(&place);
     booking::lock_places(conn, vec![before.place_key.clone(), key.clone()])?;
     let event = find_locked(conn, &before, me)?;
-    if is_unchanged(conn, &event, draft)? {
+    let has_fields = draft.has_fields_of(&event, &admins_of(conn, id)?);
+    let has_venue = match &draft.venue {
+        Venue::Room(room) => *room == event.room_id,
+        Venue::Place(place) => event.owns_room && *place == event.place,
+    };
+    if has_fields && has_venue && draft.has_tags(&load_tags(conn, id)?) {
         return Ok(());
     }
     let location = match existing_room {
         Some(room) => move_to_existing_room(conn, &event, &room, draft, zone)?,
         None => move_to_own_room(conn, &event, &place, draft, zone, now)?,
     };
-    let change = Change { event: &event, draft, location, is_by_itself: true };
+    let is_by_itself = !has_fields || location.place != event.place;
+    let change = Change { event: &event, draft, location, is_by_itself };
     store(conn, &change, now)?;
     replace_admins(conn, id, draft)?;
     attendance::replace_tags(conn, id, &draft.tags, &me.author, now)
@@ -90,7 +95,7 @@ pub struct Change<'a> {
     pub event: &'a Row,
     pub draft: &'a Draft,
     pub location: Location,
-    /// Whether an event of a series is changed alone.
+    /// Whether later changes of its series leave the event out.
     pub is_by_itself: bool,
 }
 
@@ -130,26 +135,6 @@ pub fn store(conn: &mut AnyConnection, change: &Change<'_>, now: DbTimestamp) ->
 pub fn replace_admins(conn: &mut AnyConnection, id: DbUuid, draft: &Draft) -> Result<(), Error> {
     diesel::delete(event_admins::table.filter(event_admins::event_id.eq(id))).execute(conn)?;
     insert_admins(conn, &[id], &draft.admins())
-}
-
-/// Whether an event has all the values of a request already.
-fn is_unchanged(conn: &mut AnyConnection, event: &Row, draft: &Draft) -> Result<bool, Error> {
-    let same_venue = match &draft.venue {
-        Venue::Room(room) => *room == event.room_id,
-        Venue::Place(place) => event.owns_room && *place == event.place,
-    };
-    if !same_venue
-        || !draft.has_time_of(event)
-        || (&draft.name, &draft.description) != (&event.name, &event.description)
-        || (draft.shared, draft.open, draft.group) != (event.shared, event.open, event.group_id)
-    {
-        return Ok(false);
-    }
-    let tags: BTreeMap<String, bool> =
-        draft.tags.iter().rev().map(|(name, locked)| (tags::key(name), *locked)).collect();
-    let present = load_tags(conn, event.id)?;
-    let present: BTreeMap<_, _> = present.iter().map(|tag| (tags::key(&tag.name), tag.locked)).collect();
-    Ok(tags == present && BTreeSet::from_iter(draft.admins()) == BTreeSet::from_iter(admins_of(conn, event.id)?))
 }
 
 /// Marks an event as deleted, and also its room if that was made for an event and no event uses it any more.

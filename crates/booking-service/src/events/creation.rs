@@ -1,5 +1,7 @@
 //! New events. Their places are locked before conflicts are searched (see [`rooms::booking`](crate::rooms::booking)).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use chrono_tz::Tz;
 use common::{
     input::IdSet,
@@ -16,7 +18,7 @@ use service_kit::{
     with_connection,
 };
 
-use super::{attendance, queries::Row, search::text_key};
+use super::{attendance, event_tags::EventTag, queries::Row, search::text_key};
 use crate::{
     codes, groups, invitations,
     period_filter::is_long,
@@ -27,7 +29,7 @@ use crate::{
         queries as room_queries,
     },
     schema::{event_admins, events},
-    users,
+    tags, users,
 };
 
 /// Where an event takes place.
@@ -71,6 +73,23 @@ impl Draft {
 
     pub fn has_time_of(&self, event: &Row) -> bool {
         (self.starts_at, self.ends_at) == (event.starts_at, event.ends_at)
+    }
+
+    /// Whether an event with these administrators has all these values, but for its room, place and tags.
+    pub fn has_fields_of(&self, event: &Row, admins: &[DbUuid]) -> bool {
+        let Self { name, description, shared, starts_at: _, ends_at: _, venue: _, group, open, admins: _, tags: _ } =
+            self;
+        self.has_time_of(event)
+            && (name, description) == (&event.name, &event.description)
+            && (*shared, *open, *group) == (event.shared, event.open, event.group_id)
+            && BTreeSet::from_iter(self.admins()) == BTreeSet::from_iter(admins.iter().copied())
+    }
+
+    /// Whether these are the tags of an event.
+    pub fn has_tags(&self, present: &[EventTag]) -> bool {
+        let of_event = present.iter().map(|tag| (tags::key(&tag.name), tag.locked));
+        let of_draft = self.tags.iter().rev().map(|(name, locked)| (tags::key(name), *locked));
+        BTreeMap::from_iter(of_event) == BTreeMap::from_iter(of_draft)
     }
 
     pub fn admins(&self) -> Vec<DbUuid> {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use common::input::IdSet;
+use diesel::{dsl::not, prelude::*};
 use service_kit::{
     database::{
         AnyConnection, PageBounds,
@@ -21,7 +22,7 @@ use super::{
     selection::{Criterion, Selection},
 };
 use crate::{
-    invitations,
+    deletion, invitations,
     rooms::{
         booking::{self, Booking, EventUse, RoomPeriod, VerifiedRoom},
         changes as room_changes,
@@ -29,7 +30,7 @@ use crate::{
         place::place_key,
         queries as room_queries,
     },
-    tags,
+    schema::events,
 };
 
 /// An event as it is to be.
@@ -202,31 +203,33 @@ pub fn change(
     if admins != event.admins {
         changes::replace_admins(conn, event.row.id, draft)?;
     }
-    if !has_tags(event, draft) {
+    if !draft.has_tags(&event.tags) {
         attendance::replace_tags(conn, event.row.id, &draft.tags, by, now)?;
     }
     Ok(())
 }
 
-/// Whether an event has the tags of a draft.
-fn has_tags(event: &Event, draft: &Draft) -> bool {
-    let of_event = event.tags.iter().map(|tag| (tags::key(&tag.name), tag.locked));
-    let of_draft = draft.tags.iter().rev().map(|(name, locked)| (tags::key(name), *locked));
-    of_event.collect::<HashMap<_, _>>() == of_draft.collect::<HashMap<_, _>>()
-}
-
 /// Whether an event has all the values of a draft at a place already.
 #[must_use]
 pub fn is_unchanged(event: &Event, draft: &Draft) -> bool {
-    let row = &event.row;
-    let mut admins = draft.admins();
-    admins.sort_unstable();
-    draft.has_time_of(row)
-        && matches!(&draft.venue, Venue::Place(place) if *place == row.place)
-        && (&draft.name, &draft.description) == (&row.name, &row.description)
-        && (draft.shared, draft.open, draft.group) == (row.shared, row.open, row.group_id)
-        && admins == event.admins
-        && has_tags(event, draft)
+    draft.has_fields_of(&event.row, &event.admins)
+        && matches!(&draft.venue, Venue::Place(place) if *place == event.row.place)
+        && draft.has_tags(&event.tags)
+}
+
+/// Deletes events of a series because its rule has an earlier end.
+pub fn delete_by_until(conn: &mut AnyConnection, ids: &[DbUuid], by: &Author, now: DbTimestamp) -> Result<(), Error> {
+    deletion::delete_events(conn, ids, by, now)?;
+    diesel::update(events::table.filter(events::id.eq_any(ids)))
+        .set(events::deleted_by_until.eq(true))
+        .execute(conn)?;
+    Ok(())
+}
+
+/// When the events of a series began that somebody has deleted.
+pub fn deleted_starts(conn: &mut AnyConnection, series: DbUuid) -> Result<Vec<DbTimestamp>, Error> {
+    let deleted = events::table.filter(events::series_id.eq(series)).filter(events::deleted_at.is_not_null());
+    Ok(deleted.filter(not(events::deleted_by_until)).select(events::starts_at).load(conn)?)
 }
 
 /// The values of an event at its place.

@@ -32,6 +32,7 @@ use crate::{
         changes::{self, Draft, Venue},
         queries::{EventDetail, check_admin_or_privileged, get},
     },
+    series::queries::check_may_change,
 };
 
 /// The members of the request that fields of other names show.
@@ -267,6 +268,8 @@ pub(super) fn show(
     let tag = event.map(|event| events::target(event.row.id, visit.zone).tag(conn, me)).transpose()?;
     let rooms = free_rooms(conn, values, visit, event.map(|event| event.row.id))?;
     let groups = group_choices(conn, me)?;
+    let series = event.and_then(|event| event.row.series_id);
+    let may_change_series = series.is_some_and(|id| check_may_change(conn, id, me).is_ok());
     let is_stale = problem.is_some_and(|problem| problem.status() == 412);
     let text = |key| visit.text(key);
     let body = html! {
@@ -282,7 +285,7 @@ pub(super) fn show(
             }
             (conflict(conn, values, visit, problem)?)
             @match event {
-                Some(event) => (repetition::scope(&form, event, visit)),
+                Some(event) => { @if may_change_series { (repetition::scope(&form, event, visit)) } },
                 None => (repetition::fields(&form, visit)),
             }
             (dates)

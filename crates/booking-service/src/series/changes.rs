@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::NaiveDate;
 use chrono_tz::Tz;
+use common::input::IdSet;
 use diesel::prelude::*;
 use service_kit::{
     database::{
@@ -11,6 +12,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    with_connection,
 };
 
 use super::{
@@ -23,7 +25,7 @@ use crate::{
     events::{queries::Event, several},
     groups,
     rooms::{booking::lock_places, place::place_key},
-    schema::{event_series, skipped_occurrences},
+    schema::{event_series, event_series_admins, skipped_occurrences},
 };
 
 /// The day of an instant.
@@ -49,7 +51,7 @@ pub fn lock(conn: &mut AnyConnection, id: DbUuid, also: &Also<'_>, me: &Caller) 
     let row = find(conn, id)?;
     lock_events(conn, id)?;
     let before = several::of_series(conn, id)?;
-    check_may_change(conn, &before, me)?;
+    check_may_change(conn, id, me)?;
     for group in before.iter().map(|event| event.row.group_id).chain(also.group).collect::<BTreeSet<_>>() {
         groups::queries::lock_against_deletion(conn, group)?;
     }
@@ -57,7 +59,7 @@ pub fn lock(conn: &mut AnyConnection, id: DbUuid, also: &Also<'_>, me: &Caller) 
     let places: BTreeSet<_> = places.collect();
     lock_places(conn, places.into_iter().collect())?;
     let events = several::of_series(conn, id)?;
-    check_may_change(conn, &events, me)?;
+    check_may_change(conn, id, me)?;
     let locked = |event: &Event| {
         let row = &event.row;
         (row.id, row.room_id, row.place_key.clone(), row.owns_room, row.group_id)
@@ -66,6 +68,18 @@ pub fn lock(conn: &mut AnyConnection, id: DbUuid, also: &Also<'_>, me: &Caller) 
         return Err(Error::Stale);
     }
     Ok((row, events))
+}
+
+/// Makes users the administrators of a series, and those alone.
+pub fn set_admins(conn: &mut AnyConnection, id: DbUuid, admins: &IdSet<1>) -> Result<(), Error> {
+    let present = event_series_admins::table.filter(event_series_admins::series_id.eq(id));
+    diesel::delete(present).execute(conn)?;
+    let row = |(_, user)| (event_series_admins::series_id.eq(id), event_series_admins::user_id.eq(DbUuid(user)));
+    let rows: Vec<_> = admins.iter().map(row).collect();
+    for rows in rows.chunks(1000) {
+        with_connection!(conn, c => diesel::insert_into(event_series_admins::table).values(rows).execute(c)?);
+    }
+    Ok(())
 }
 
 /// Sets the time of the last change of a series.
@@ -83,7 +97,7 @@ pub fn forget_skipped(conn: &mut AnyConnection, id: DbUuid, from: DbTimestamp) -
 /// Deletes the events of a series that begin at a time or later.
 ///
 /// # Errors
-/// 404; 403 for anybody but the administrators of its first event and privileged users.
+/// 404; 403 for anybody but the administrators of the series and privileged users.
 pub fn delete(
     conn: &mut AnyConnection,
     id: DbUuid,

@@ -18,6 +18,8 @@ use service_kit::{
 };
 
 use super::{
+    changes::set_admins,
+    queries::as_text,
     refused::Refused,
     rule::{FirstTimes, Rule, Times, expand},
     wire::{SkippedDate, series_conflict},
@@ -136,16 +138,16 @@ pub fn create(
         return Err(series_conflict(&refused, zone));
     }
     let id = DbUuid::new();
-    let exdates: Vec<_> = new.exdates.iter().map(ToString::to_string).collect();
     diesel::insert_into(event_series::table)
         .values((
             (event_series::id.eq(id), event_series::rrule.eq(new.rule.to_string())),
-            (event_series::time_zone.eq(zone.name()), event_series::exdates.eq(exdates.join(","))),
+            (event_series::time_zone.eq(zone.name()), event_series::exdates.eq(as_text(&new.exdates))),
             (event_series::starts_at.eq(draft.starts_at), event_series::ends_at.eq(draft.ends_at)),
             event_series::next_occurrence.eq(i32::try_from(bookable.len() + refused.len()).unwrap_or(i32::MAX - 1) + 1),
             (event_series::created_by.eq(by.actor), event_series::created_at.eq(now), event_series::updated_at.eq(now)),
         ))
         .execute(conn)?;
+    set_admins(conn, id, &draft.admins)?;
     let row = |date: &Refused| {
         (
             (skipped_occurrences::series_id.eq(id), skipped_occurrences::occurrence.eq(date.number)),

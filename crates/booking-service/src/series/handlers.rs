@@ -5,16 +5,15 @@ use common::input::Id;
 use service_kit::{
     database::types::{DbTimestamp, DbUuid},
     error::Failure,
-    history::Action,
-    http::{Body, Query, Reply},
+    http::{Body, Query, Reply, etag::ETag},
     state::Now,
 };
 
 use super::{
-    changes, creation, occurrences,
+    changes, creation, occurrences, queries,
     requests::{DeleteQuery, RequestEventSeries, RequestEventSeriesUpdate, RequestOccurrence, UpdateQuery},
     revision,
-    target::{changed, extended, record_new_series, show},
+    target::{deleted, extended, record_new_series, show, target},
     wire::ResponseEventSeries,
 };
 use crate::{
@@ -74,7 +73,7 @@ pub async fn get(who: SignedIn, Zone(zone): Zone, id: Path<Id>) -> Result<Reply,
 
 /// Change the occurrences of a series
 ///
-/// Needs an administrator of its first remaining event or a privileged user. Changes those that begin at `from` or later
+/// Needs an administrator of the series or a privileged user. Changes those that begin at `from` or later
 /// and were not changed by themselves, all or none.
 #[utoipa::path(
     tags = ["events", "additions"],
@@ -100,16 +99,22 @@ pub async fn update(
     who.dry_run(query.0.dry_run.0)
         .creates(0)
         .queued_by(&id)
-        .update(changed(id, Action::Changed, zone), move |conn, me| {
-            revision::update(conn, id, &change, me, zone, now)?;
-            show(conn, id, zone)
+        .update(target(id, zone), move |conn, me| {
+            let deleted = revision::update(conn, id, &change, me, zone, now)?;
+            let shown = show(conn, id, zone)?;
+            if change.until.is_none() {
+                return Ok(shown);
+            }
+            let series = ResponseEventSeries::new(queries::get(conn, id)?, zone).with_deleted(deleted);
+            // Its entity tag is that of the series.
+            Ok(Reply::json(&series)?.with(header::ETAG, ETag::new(shown.body(), None).text()))
         })
         .await
 }
 
 /// Delete the occurrences of a series
 ///
-/// Needs an administrator of its first remaining event or a privileged user. Deletes those that begin at `from` or later.
+/// Needs an administrator of the series or a privileged user. Deletes those that begin at `from` or later.
 /// Each can be restored.
 #[utoipa::path(
     tags = ["events", "additions"],
@@ -127,7 +132,7 @@ pub async fn delete(
 ) -> Result<Reply, Failure> {
     let (id, now) = (DbUuid::from(*id), DbTimestamp(now));
     let from = query.0.from.map_or(now, DbTimestamp);
-    who.update(changed(id, Action::Deleted, zone), move |conn, me| {
+    who.update(deleted(id, zone), move |conn, me| {
         changes::delete(conn, id, from, me, now).map(|()| Reply::no_content())
     })
     .await
@@ -135,7 +140,7 @@ pub async fn delete(
 
 /// Add a date to a series
 ///
-/// Needs an administrator of its first remaining event or a privileged user. The new event has the fields of the last one.
+/// Needs an administrator of the series or a privileged user. The new event has the fields of the last one.
 /// A date that was skipped is tried again.
 #[utoipa::path(
     tags = ["events", "additions"],

@@ -9,6 +9,7 @@
 
 mod changes;
 pub mod creation;
+pub mod extension;
 mod handlers;
 mod occurrences;
 pub mod queries;

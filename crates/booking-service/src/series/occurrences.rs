@@ -1,7 +1,10 @@
 //! Single dates that are added to a series.
 
 use chrono_tz::Tz;
-use common::problem::{Problem, Rule as BrokenRule};
+use common::{
+    input::IdSet,
+    problem::{Problem, Rule as BrokenRule},
+};
 use diesel::prelude::*;
 use service_kit::{
     database::{
@@ -14,20 +17,21 @@ use service_kit::{
 use super::{
     changes::{Also, day, lock, touch},
     creation::{Date, find_rooms},
-    queries::{Row, skipped},
-    rule::{MAX_DATES, Times},
+    extension::any_overlaps,
+    queries::{Row, admins, skipped},
+    rule::{MAX_DATES, Refusal, Times},
     wire::series_conflict,
 };
 use crate::{
     auth::Caller,
-    events::several,
+    events::{changes::Draft, several},
     schema::{event_series, skipped_occurrences},
 };
 
 /// Adds an event to a series, with the fields of the last one. Returns its id.
 ///
 /// # Errors
-/// 404; 403 for anybody but the administrators of its first event and privileged users; 400 if the series is full; 409
+/// 404; 403 for anybody but the administrators of the series and privileged users; 400 if the series is full; 409
 /// `series-conflict`.
 pub fn add(
     conn: &mut AnyConnection,
@@ -44,8 +48,13 @@ pub fn add(
         return Err(Problem::invalid("/timeStart", BrokenRule::Length, message).into());
     }
     let date = day(starts_at, row.zone()?);
+    let others: Vec<_> = events.iter().map(|event| (*event.row.starts_at, *event.row.ends_at)).collect();
+    if any_overlaps(&[(*starts_at, *ends_at)], &others) {
+        return Err(Problem::invalid("/timeStart", BrokenRule::Range, Refusal::Overlapping.to_string()).into());
+    }
     let number = take_number(conn, &row, date)?;
-    let draft = several::draft_of(last);
+    let admins = IdSet::new(admins(conn, id)?.into_iter().map(|id| id.0));
+    let draft = Draft { admins, ..several::draft_of(last) };
     let times = Times { date, starts_at: *starts_at, ends_at: *ends_at, exist: true };
     let (bookable, refused) = find_rooms(conn, &draft, Some(&last.row), &[Date { number, times }])?;
     if !refused.is_empty() {

@@ -1,5 +1,8 @@
 //! Series in the database.
 
+use std::collections::BTreeSet;
+
+use chrono::NaiveDate;
 use chrono_tz::Tz;
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
@@ -15,11 +18,8 @@ use service_kit::{
 use super::rule::{FirstTimes, Rule};
 use crate::{
     auth::Caller,
-    events::{
-        queries::{Event, check_admin_or_privileged},
-        several,
-    },
-    schema::{event_series, skipped_occurrences},
+    events::{queries::Event, several},
+    schema::{event_series, event_series_admins, skipped_occurrences},
 };
 
 /// The columns of a series.
@@ -46,6 +46,12 @@ impl Row {
     /// 500 for a zone that the service does not know.
     pub fn zone(&self) -> Result<Tz, Error> {
         self.time_zone.parse().map_err(|_| Problem::internal("the time zone of a series is not known").into())
+    }
+
+    /// The dates of its rule that it does not have.
+    #[must_use]
+    pub fn exdates(&self) -> BTreeSet<NaiveDate> {
+        self.exdates.split(',').filter_map(|date| date.parse().ok()).collect()
     }
 
     /// Its rule, and the times of its first occurrence.
@@ -87,10 +93,18 @@ pub struct Skipped {
 pub struct Series {
     /// Its columns.
     pub row: Row,
+    /// By id.
+    pub admins: Vec<DbUuid>,
     /// Those that are not deleted, by start.
     pub events: Vec<Event>,
     /// By start.
     pub skipped: Vec<Skipped>,
+}
+
+/// Dates as a column has them.
+#[must_use]
+pub fn as_text(dates: &BTreeSet<NaiveDate>) -> String {
+    dates.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// The columns of a series.
@@ -108,7 +122,13 @@ pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
 /// 404.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Series, Error> {
     let row = find(conn, id)?;
-    Ok(Series { row, events: several::of_series(conn, id)?, skipped: skipped(conn, id)? })
+    Ok(Series { row, admins: admins(conn, id)?, events: several::of_series(conn, id)?, skipped: skipped(conn, id)? })
+}
+
+/// The administrators of a series, by id.
+pub fn admins(conn: &mut AnyConnection, id: DbUuid) -> Result<Vec<DbUuid>, Error> {
+    let admins = event_series_admins::table.filter(event_series_admins::series_id.eq(id));
+    Ok(admins.select(event_series_admins::user_id).order(event_series_admins::user_id).load(conn)?)
 }
 
 /// The skipped dates of a series, by start.
@@ -118,14 +138,13 @@ pub fn skipped(conn: &mut AnyConnection, id: DbUuid) -> Result<Vec<Skipped>, Err
     Ok(skipped.select(Skipped::as_select()).load(conn)?)
 }
 
-/// Checks that the caller may change a series with these events.
+/// Checks that the caller may change a series.
 ///
 /// # Errors
-/// 403 for anybody but the administrators of the first event and privileged users.
-pub fn check_may_change(conn: &mut AnyConnection, events: &[Event], me: &Caller) -> Result<(), Error> {
-    match events.first() {
-        Some(first) => check_admin_or_privileged(conn, first.row.id, me),
-        None if me.privileged => Ok(()),
-        None => Err(Problem::forbidden("a privileged user").into()),
+/// 403 for anybody but its administrators and privileged users.
+pub fn check_may_change(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), Error> {
+    if me.privileged || admins(conn, id)?.contains(&me.id) {
+        return Ok(());
     }
+    Err(Problem::forbidden("an administrator of the series, or a privileged user").into())
 }

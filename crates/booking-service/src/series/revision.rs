@@ -1,8 +1,8 @@
 //! Changes of several occurrences of a series.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use chrono::{Days, NaiveDate, NaiveTime};
+use chrono::{NaiveDate, NaiveTime};
 use chrono_tz::Tz;
 use common::{
     input::IdSet,
@@ -15,19 +15,21 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::Author,
 };
 
 use super::{
-    changes::{Also, day, forget_skipped, lock, touch},
+    changes::{Also, day, forget_skipped, lock, set_admins, touch},
     creation::{Date, count, find_rooms},
-    queries::Row,
+    extension::{Extension, Present, any_overlaps},
+    queries::{self, Row, Series, as_text},
     refused::Refused,
-    rule::{FirstTimes, MAX_DATES, Rule, expand},
+    rule::{FirstTimes, MAX_DATES, Refusal, Rule},
+    target::record_change,
     wire::series_conflict,
 };
 use crate::{
     auth::Caller,
-    deletion,
     events::{
         self,
         creation::{Draft, Venue},
@@ -37,7 +39,7 @@ use crate::{
     groups,
     schema::event_series,
     users,
-    wall_clock::{instant, instant_or_next},
+    wall_clock::{instant, instant_after, instant_or_next},
 };
 
 /// A change of a series. What is `None` stays as it is.
@@ -66,19 +68,39 @@ impl SeriesChange {
         event.row.starts_at >= self.from && (self.include_changed || !event.row.changed_by_itself)
     }
 
+    /// The ids of the events that a new end of the rule deletes, and the events that stay.
+    fn removed<'a>(
+        &self,
+        events: &'a [Event],
+        zone: Tz,
+        now: DbTimestamp,
+    ) -> Result<(Vec<DbUuid>, Vec<&'a Event>), Error> {
+        let Some(until) = self.until else { return Ok((Vec::new(), events.iter().collect())) };
+        if until < day(self.from, zone) {
+            return Err(Problem::invalid("/until", BrokenRule::OutOfOrder, "must not be before `from`").into());
+        }
+        let is_removed = |event: &&Event| event.row.starts_at > now && day(event.row.starts_at, zone) > until;
+        let (removed, left): (Vec<_>, Vec<_>) = events.iter().partition(is_removed);
+        Ok((removed.iter().map(|event| event.row.id).collect(), left))
+    }
+
     /// An event after the change; with `false` if the clocks skip its start or end.
     fn draft(&self, event: &Event, zone: Tz) -> Result<(Draft, bool), Error> {
         let present = several::draft_of(event);
         let local = |at: DbTimestamp| at.utc().with_timezone(&zone).naive_local();
-        let (mut starts_at, mut ends_at, mut exist) = (present.starts_at, present.ends_at, true);
-        for (at, time) in [(&mut starts_at, self.start), (&mut ends_at, self.end)] {
-            let Some(time) = time.filter(|time| *time != local(*at).time()) else { continue };
-            let date = local(*at).date();
+        let mut exist = true;
+        let mut at_time = |at: DbTimestamp, time: Option<NaiveTime>, after: Option<DbTimestamp>| {
+            let Some(time) = time.filter(|time| *time != local(at).time()) else { return Ok(at) };
+            let date = local(at).date();
             exist &= instant(date, time, zone).is_some();
+            let later = after.and_then(|after| instant_after(*after, date, time, zone));
             let out_of_range =
                 || Problem::invalid("/startTime", BrokenRule::Range, "is too near the end of the calendar");
-            *at = DbTimestamp(instant_or_next(date, time, zone).ok_or_else(out_of_range)?);
-        }
+            later.or_else(|| instant_or_next(date, time, zone)).map(DbTimestamp).ok_or_else(out_of_range)
+        };
+        let starts_at = at_time(present.starts_at, self.start, None)?;
+        // Where the clocks show the end twice, the first time after the start.
+        let ends_at = at_time(present.ends_at, self.end, Some(starts_at))?;
         if exist && starts_at >= ends_at {
             let message = "must be after the start of every occurrence";
             return Err(Problem::invalid("/endTime", BrokenRule::OutOfOrder, message).into());
@@ -99,10 +121,11 @@ impl SeriesChange {
     }
 }
 
-/// Changes the occurrences of a series, all or none.
+/// Changes the occurrences of a series, all or none, and records it in the history. Returns how many a new end of the rule
+/// has deleted.
 ///
 /// # Errors
-/// 404; 403 for anybody but the administrators of its first event and privileged users; 400; 409 `series-conflict`.
+/// 404; 403 for anybody but the administrators of the series and privileged users; 400; 409 `series-conflict`.
 pub fn update(
     conn: &mut AnyConnection,
     id: DbUuid,
@@ -110,88 +133,62 @@ pub fn update(
     me: &Caller,
     zone: Tz,
     now: DbTimestamp,
-) -> Result<(), Error> {
+) -> Result<usize, Error> {
     let also = Also { place: change.place.as_deref(), group: change.group };
-    let (row, events) = lock(conn, id, &also, me)?;
-    let series_zone = row.zone()?;
-    let is_after = |event: &Event| change.until.is_some_and(|until| day(event.row.starts_at, series_zone) > until);
-    let (removed, selected): (Vec<&Event>, Vec<_>) =
-        events.iter().filter(|event| change.selects(event)).partition(|event| is_after(event));
-    check_references(conn, change, &selected)?;
-    let mut changed = Vec::new();
-    let mut refused = Vec::new();
-    for event in &selected {
-        let (draft, exist) = change.draft(event, series_zone)?;
-        if several::is_unchanged(event, &draft) {
-            continue;
-        }
-        let number = event.row.occurrence.unwrap_or_default();
-        if exist {
-            changed.push((*event, number, draft));
-        } else {
-            refused.push(Refused::nonexistent(number, (draft.starts_at, draft.ends_at)));
-        }
+    let (_, events) = lock(conn, id, &also, me)?;
+    let before = queries::get(conn, id)?;
+    let (removed, left) = change.removed(&events, before.row.zone()?, now)?;
+    let selected: Vec<_> = left.iter().copied().filter(|event| change.selects(event)).collect();
+    check_references(conn, change, &before.admins, &selected)?;
+    let mut changes = Changes::new(change, &selected, before.row.zone()?)?;
+    if let Some(admins) = change.admins.as_ref().filter(|admins| !has_admins(&before, admins)) {
+        set_admins(conn, id, admins)?;
     }
-    let removed: Vec<_> = removed.iter().map(|event| event.row.id).collect();
-    let left: Vec<_> = events.iter().filter(|event| !removed.contains(&event.row.id)).collect();
+    // Before conflicts are searched.
+    several::delete_by_until(conn, &removed, &me.author, now)?;
     let extension = match change.until {
-        Some(until) => Some(Extension::new(&row, until, change, &left)?),
+        Some(until) => Some(Extended::new(conn, &before, until, change, &removed, &left)?),
         None => None,
     };
-    // Before conflicts are searched.
-    deletion::delete_events(conn, &removed, &me.author, now)?;
-    let after_until = change.until.and_then(|until| instant_or_next(until.succ_opt()?, NaiveTime::MIN, series_zone));
-    let forgotten = after_until.map_or(Ok(0), |from| forget_skipped(conn, id, DbTimestamp(from)))?;
-    let wishes = changed.iter().map(|(event, _, draft)| {
-        let like = (event.row.place == place_of(draft)).then_some(&event.row);
-        Wish { draft: draft.clone(), event: Some(&event.row), like }
-    });
-    let choices = several::find_rooms(conn, &wishes.collect::<Vec<_>>())?;
-    let mut stored = Vec::new();
-    for ((event, number, draft), choice) in changed.iter().zip(choices) {
-        match choice {
-            Ok(choice) => stored.push((*event, draft, choice)),
-            Err(obstacle) => refused.push(Refused::new(*number, (draft.starts_at, draft.ends_at), obstacle)),
-        }
+    changes.check_overlaps(change, &left, extension.as_ref())?;
+    changes.store(conn, &me.author, now)?;
+    // After the changes are stored, so that the new events are checked against them.
+    let new = match &extension {
+        Some(extension) => extension.store(conn, &before.row, &mut changes.refused, &me.author, now)?,
+        None => Vec::new(),
+    };
+    if !changes.refused.is_empty() {
+        changes.refused.sort_unstable_by_key(|date| (date.starts_at, date.number));
+        return Err(series_conflict(&changes.refused, zone));
     }
-    let stored_any = !stored.is_empty();
-    if refused.is_empty() {
-        for (event, draft, choice) in stored {
-            several::change(conn, event, draft, choice, &me.author, now)?;
-        }
-        let before: Vec<Event> = changed.iter().map(|(event, ..)| (*event).clone()).collect();
-        let after = several::of_series(conn, id)?;
-        events::record_changes(conn, &before, &after, &me.author, zone)?;
+    events::record_new(conn, &new, &me.author, zone)?;
+    let after = queries::get(conn, id)?;
+    let old: Vec<Event> = changes.events.iter().map(|(event, _)| (*event).clone()).collect();
+    events::record_changes(conn, &old, &after.events, &me.author, zone)?;
+    if record_change(conn, &before, &after, &old, &me.author, zone)? {
+        touch(conn, id, now)?;
     }
-    let mut rule_changed = false;
-    if let Some(extension) = extension {
-        // After the changes are stored, so that the new events are checked against them.
-        let (bookable, more) = find_rooms(conn, &extension.draft, Some(&extension.like), &extension.dates)?;
-        refused.extend(more);
-        if refused.is_empty() {
-            let new = several::create_all(conn, &extension.draft, id, &bookable, &me.author, now)?;
-            count(conn, new.len(), &me.author, now)?;
-            events::record_new(conn, &new, &me.author, zone)?;
-            rule_changed = extension.store(conn, &row)?;
-        }
-    }
-    if !refused.is_empty() {
-        refused.sort_unstable_by_key(|date| (date.starts_at, date.number));
-        return Err(series_conflict(&refused, zone));
-    }
-    if stored_any || rule_changed || forgotten > 0 || !removed.is_empty() { touch(conn, id, now) } else { Ok(()) }
+    Ok(removed.len())
 }
 
 fn place_of(draft: &Draft) -> &str {
     if let Venue::Place(place) = &draft.venue { place } else { "" }
 }
 
+fn has_admins(series: &Series, admins: &IdSet<1>) -> bool {
+    admins.iter().map(|(_, id)| DbUuid(id)).collect::<BTreeSet<_>>().iter().eq(&series.admins)
+}
+
 /// Checks that the group and the administrators of a change exist.
-fn check_references(conn: &mut AnyConnection, change: &SeriesChange, selected: &[&Event]) -> Result<(), Error> {
+fn check_references(
+    conn: &mut AnyConnection,
+    change: &SeriesChange,
+    present: &[DbUuid],
+    selected: &[&Event],
+) -> Result<(), Error> {
     let mut violations = Violations::default();
     if let Some(admins) = &change.admins {
-        let present = selected.last().map(|event| event.admins.clone()).unwrap_or_default();
-        users::queries::note_unfit_admins(conn, admins, &present, &mut violations)?;
+        users::queries::note_unfit_admins(conn, admins, present, &mut violations)?;
     }
     if let Some(group) = change.group
         && selected.iter().any(|event| event.row.group_id != group)
@@ -202,18 +199,106 @@ fn check_references(conn: &mut AnyConnection, change: &SeriesChange, selected: &
     Ok(violations.into_result()?)
 }
 
-/// The dates that a series has after its rule got another end.
-struct Extension {
+/// The events that a change of a series changes, each with its new values, and the dates that cannot be booked.
+struct Changes<'a> {
+    events: Vec<(&'a Event, Draft)>,
+    refused: Vec<Refused>,
+}
+
+impl<'a> Changes<'a> {
+    fn new(change: &SeriesChange, selected: &[&'a Event], zone: Tz) -> Result<Self, Error> {
+        let (mut events, mut refused) = (Vec::new(), Vec::new());
+        for event in selected {
+            let (draft, exist) = change.draft(event, zone)?;
+            if !exist {
+                refused.push(Refused::nonexistent(number_of(event), (draft.starts_at, draft.ends_at)));
+            } else if !several::is_unchanged(event, &draft) {
+                events.push((*event, draft));
+            }
+        }
+        Ok(Self { events, refused })
+    }
+
+    /// 400 if an event that moves, or a new one, would overlap another one of the series.
+    fn check_overlaps(
+        &self,
+        change: &SeriesChange,
+        left: &[&Event],
+        extension: Option<&Extended>,
+    ) -> Result<(), Error> {
+        let new = extension.into_iter().flat_map(|extension| &extension.dates).map(|date| date.times);
+        let new = new.filter(|times| times.exist).map(|times| (times.starts_at, times.ends_at));
+        let moved: HashMap<_, _> = self
+            .events
+            .iter()
+            .filter(|(event, draft)| !draft.has_time_of(&event.row))
+            .map(|(event, draft)| (event.row.id, draft))
+            .collect();
+        let new: Vec<_> = new.chain(moved.values().map(|draft| (*draft.starts_at, *draft.ends_at))).collect();
+        let others = left.iter().filter(|event| !moved.contains_key(&event.row.id));
+        let others: Vec<_> = others.map(|event| (*event.row.starts_at, *event.row.ends_at)).collect();
+        if !any_overlaps(&new, &others) {
+            return Ok(());
+        }
+        let pointer = match (change.end, change.start) {
+            (Some(_), _) => "/endTime",
+            (_, Some(_)) => "/startTime",
+            _ => "/until",
+        };
+        Err(Problem::invalid(pointer, BrokenRule::Range, Refusal::Overlapping.to_string()).into())
+    }
+
+    /// Stores the new values, unless a date cannot be booked.
+    fn store(&mut self, conn: &mut AnyConnection, by: &Author, now: DbTimestamp) -> Result<(), Error> {
+        let wishes = self.events.iter().map(|(event, draft)| {
+            let like = (event.row.place == place_of(draft)).then_some(&event.row);
+            Wish { draft: draft.clone(), event: Some(&event.row), like }
+        });
+        let choices = several::find_rooms(conn, &wishes.collect::<Vec<_>>())?;
+        let mut stored = Vec::new();
+        for ((event, draft), choice) in self.events.iter().zip(choices) {
+            match choice {
+                Ok(choice) => stored.push((*event, draft, choice)),
+                Err(obstacle) => {
+                    let span = (draft.starts_at, draft.ends_at);
+                    self.refused.push(Refused::new(number_of(event), span, obstacle));
+                }
+            }
+        }
+        if self.refused.is_empty() {
+            for (event, draft, choice) in stored {
+                several::change(conn, event, draft, choice, by, now)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn number_of(event: &Event) -> i32 {
+    event.row.occurrence.unwrap_or_default()
+}
+
+/// What another end of its rule makes of a series.
+struct Extended {
     rule: Rule,
+    exdates: BTreeSet<NaiveDate>,
     dates: Vec<Date>,
     /// What the new events are like.
     draft: Draft,
     like: EventRow,
 }
 
-impl Extension {
-    fn new(row: &Row, until: NaiveDate, change: &SeriesChange, left: &[&Event]) -> Result<Self, Error> {
-        let zone = row.zone()?;
+impl Extended {
+    /// Finds what the series has with its new end, and forgets the skipped dates after it.
+    fn new(
+        conn: &mut AnyConnection,
+        before: &Series,
+        until: NaiveDate,
+        change: &SeriesChange,
+        removed: &[DbUuid],
+        left: &[&Event],
+    ) -> Result<Self, Error> {
+        let (row, zone) = (&before.row, before.row.zone()?);
         let (rule, first) = row.rule()?;
         let refused = |message: String| Error::from(Problem::invalid("/until", BrokenRule::Range, message));
         if until < first.date {
@@ -221,35 +306,64 @@ impl Extension {
         }
         let last = left.last().ok_or_else(|| refused("leaves no event of the series: delete it instead".to_owned()))?;
         let (draft, _) = if change.selects(last) { change.draft(last, zone)? } else { (several::draft_of(last), true) };
-        let present = expand(&rule, &first, zone).map_err(|refusal| refused(refusal.to_string()))?;
-        let rule = rule.until(until);
-        let all = expand(&rule, &first, zone).map_err(|refusal| refused(refusal.to_string()))?;
-        let local = |at: DbTimestamp| at.utc().with_timezone(&zone).naive_local();
-        let (start, end) = (local(draft.starts_at), local(draft.ends_at));
-        let days = u64::try_from((end.date() - start.date()).num_days()).unwrap_or_default();
-        let times = FirstTimes { date: start.date(), start: start.time(), days: Days::new(days), end: end.time() };
-        let present: BTreeSet<_> = present.into_iter().map(|times| times.date).collect();
-        let is_new = |date: &NaiveDate| {
-            !present.contains(date) && !row.exdates.split(',').any(|excluded| *excluded == date.to_string())
+        let admins = change.admins.clone().unwrap_or_else(|| IdSet::new(before.admins.iter().map(|id| id.0)));
+        let draft = Draft { admins, ..draft };
+        let times = FirstTimes::of(*draft.starts_at, *draft.ends_at, zone);
+        let times =
+            times.ok_or_else(|| refused("needs a last event that ends after it begins by the clocks".to_owned()))?;
+        let skipped = before.skipped.iter().map(|date| day(date.starts_at, zone)).filter(|date| *date > until);
+        let of_events = before.events.iter().filter(|event| removed.contains(&event.row.id));
+        let removed = of_events.map(|event| day(event.row.starts_at, zone)).chain(skipped).collect();
+        let deleted = several::deleted_starts(conn, row.id)?.into_iter().map(|at| day(at, zone)).collect();
+        let start = |event: &&Event| -> Result<_, Error> {
+            if change.selects(event) { Ok(*change.draft(event, zone)?.0.starts_at) } else { Ok(*event.row.starts_at) }
         };
-        let new = all.into_iter().map(|times| times.date).filter(is_new);
-        let new: Option<Vec<_>> = new.map(|date| times.on(date, zone)).collect();
-        let new = new.ok_or_else(|| refused("is too near the end of the calendar".to_owned()))?;
-        if left.len() + new.len() > MAX_DATES {
+        let (exdates, starts) = (row.exdates(), left.iter().map(start).collect::<Result<_, Error>>()?);
+        let present = Present {
+            rule: &rule,
+            first: &first,
+            exdates: &exdates,
+            removed: &removed,
+            deleted: &deleted,
+            starts: &starts,
+        };
+        let extension = present.until(until, &times, zone).map_err(|refusal| refused(refusal.to_string()))?;
+        let Extension { rule, exdates, dates } = extension;
+        if left.len() + dates.len() > MAX_DATES {
             return Err(refused(format!("must leave at most {MAX_DATES} dates")));
         }
-        let dates = new.into_iter().zip(row.next_occurrence..).map(|(times, number)| Date { number, times }).collect();
-        Ok(Self { rule, dates, draft, like: last.row.clone() })
+        let dates =
+            dates.into_iter().zip(row.next_occurrence..).map(|(times, number)| Date { number, times }).collect();
+        if let Some(next) = until.succ_opt().and_then(|next| instant_or_next(next, NaiveTime::MIN, zone)) {
+            forget_skipped(conn, row.id, DbTimestamp(next))?;
+        }
+        Ok(Self { rule, exdates, dates, draft, like: last.row.clone() })
     }
 
-    /// Stores the rule. Returns whether it is another one.
-    fn store(&self, conn: &mut AnyConnection, row: &Row) -> Result<bool, Error> {
+    /// Stores the rule and the new events, unless a date cannot be booked. Returns the ids of the events.
+    fn store(
+        &self,
+        conn: &mut AnyConnection,
+        row: &Row,
+        refused: &mut Vec<Refused>,
+        by: &Author,
+        now: DbTimestamp,
+    ) -> Result<Vec<DbUuid>, Error> {
+        let (bookable, more) = find_rooms(conn, &self.draft, Some(&self.like), &self.dates)?;
+        refused.extend(more);
+        if !refused.is_empty() {
+            return Ok(Vec::new());
+        }
         let next = self.dates.last().map_or(row.next_occurrence, |date| date.number + 1);
-        let rule = self.rule.to_string();
-        let is_other = rule != row.rrule;
         diesel::update(event_series::table.find(row.id))
-            .set((event_series::rrule.eq(rule), event_series::next_occurrence.eq(next)))
+            .set((
+                event_series::rrule.eq(self.rule.to_string()),
+                event_series::exdates.eq(as_text(&self.exdates)),
+                event_series::next_occurrence.eq(next),
+            ))
             .execute(conn)?;
-        Ok(is_other)
+        let new = several::create_all(conn, &self.draft, row.id, &bookable, by, now)?;
+        count(conn, new.len(), by, now)?;
+        Ok(new)
     }
 }

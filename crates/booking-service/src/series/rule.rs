@@ -273,6 +273,8 @@ pub struct FirstTimes {
     pub days: Days,
     /// When it ends.
     pub end: NaiveTime,
+    /// The instants that were asked for, because the clocks may show a time twice.
+    pub given: Option<(Timestamp, Timestamp)>,
 }
 
 impl FirstTimes {
@@ -286,12 +288,16 @@ impl FirstTimes {
             start: start.time(),
             days: Days::new(days),
             end: end.time(),
+            given: Some((starts_at, ends_at)),
         })
     }
 
-    /// The occurrence on a day with these times.
+    /// The occurrence on a day with these times; the first one is as it was given.
     #[must_use]
     pub fn on(&self, date: NaiveDate, zone: Tz) -> Option<Times> {
+        if let Some((starts_at, ends_at)) = self.given.filter(|_| date == self.date) {
+            return Some(Times { date, starts_at, ends_at, exist: true });
+        }
         let (start, end) = ((date, self.start), (date.checked_add_days(self.days)?, self.end));
         let exists = |(date, time)| instant(date, time, zone).is_some();
         let at = |(date, time)| instant_or_next(date, time, zone);

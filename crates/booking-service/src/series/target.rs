@@ -1,7 +1,7 @@
 //! The series that an operation changes: its answer, for `If-Match`, and its fields, for the history.
 
 use chrono_tz::Tz;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use service_kit::{
     database::{
         AnyConnection,
@@ -9,17 +9,17 @@ use service_kit::{
     },
     error::Error,
     guard::{Target, lock_targets},
-    history::{self, Action, Author},
+    history::{self, Action, Author, Entry},
     http::Reply,
 };
 
 use super::{
-    queries::{self, Series},
+    queries::{self, Row, Series},
     wire::{ResponseEventSeries, SkippedDate},
 };
 use crate::{
     auth::Caller,
-    events::{self, ResponseEvent, ResponseEventDetail, several},
+    events::{self, ResponseEvent, ResponseEventDetail, queries::Event, several},
     objects::SERIES,
 };
 
@@ -38,13 +38,19 @@ pub(super) fn lock_events(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Er
 }
 
 /// The series that an operation changes.
-pub(super) fn changed(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
+pub(super) fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     let target = Target::new(lock_name(id), move |conn: &mut AnyConnection, _: &Caller| {
         // A change of one of its events that is under way is seen.
         lock_events(conn, id)?;
         show(conn, id, zone)
     });
-    target.recorded(&SERIES, id, action, move |conn| fields(&queries::get(conn, id)?, zone))
+    target.exclusive()
+}
+
+/// The series that an operation deletes.
+pub(super) fn deleted(id: DbUuid, zone: Tz) -> Target<Caller> {
+    let fields = move |conn: &mut AnyConnection| Ok(own_fields(&queries::get(conn, id)?, zone));
+    target(id, zone).recorded(&SERIES, id, Action::Deleted, fields)
 }
 
 /// A change of an event of a series and of the later ones: whoever makes it has seen the event.
@@ -54,40 +60,69 @@ pub fn later_occurrences(id: DbUuid, event: DbUuid, zone: Tz) -> Target<Caller> 
         lock_events(conn, id)?;
         Reply::json(&ResponseEventDetail::new(events::queries::get(conn, event)?, zone))
     });
-    target.recorded(&SERIES, id, Action::Changed, move |conn| fields(&queries::get(conn, id)?, zone))
+    target.exclusive()
 }
 
 /// The series to which an operation adds an event.
 pub(super) fn extended(id: DbUuid, zone: Tz) -> Target<Caller> {
-    let fields = move |conn: &mut AnyConnection| fields(&queries::get(conn, id)?, zone);
+    let fields = move |conn: &mut AnyConnection| Ok(own_fields(&queries::get(conn, id)?, zone));
     Target::parent(lock_name(id)).recorded(&SERIES, id, Action::Changed, fields)
 }
 
-/// The fields of a series that the history records.
-fn fields(series: &Series, zone: Tz) -> Result<Value, Error> {
+/// The fields of a series itself that the history records.
+fn own_fields(series: &Series, zone: Tz) -> Value {
+    let Row { rrule, time_zone, .. } = &series.row;
     let skipped: Vec<_> = series.skipped.iter().map(|date| SkippedDate::stored(date, zone)).collect();
     let ids: Vec<_> = series.events.iter().map(|event| event.row.id).collect();
-    let own = json!({"rrule": series.row.rrule, "timeZone": series.row.time_zone, "skipped": skipped, "events": ids});
-    let unchanged = series.events.iter().rev().find(|event| !event.row.changed_by_itself);
-    let Some(last) = unchanged.or(series.events.last()) else { return Ok(own) };
-    let clock = |at: DbTimestamp| at.utc().with_timezone(&zone).format("%H:%M").to_string();
-    let times = json!({"startTime": clock(last.row.starts_at), "endTime": clock(last.row.ends_at)});
-    let mut of_event = history::fields_of(&ResponseEvent::new(last.clone(), zone))?;
-    if let Value::Object(fields) = &mut of_event {
-        for of_one in ["eventId", "timeStart", "timeEnd", "roomId", "attendees", "seriesId", "occurrence"] {
-            fields.remove(of_one);
-        }
-        for more in [own, times] {
-            fields.extend(more.as_object().cloned().unwrap_or_default());
-        }
+    json!({"rrule": rrule, "timeZone": time_zone, "admins": series.admins, "skipped": skipped, "events": ids})
+}
+
+/// The fields of an event that the history of its series records, with its times of day.
+fn event_fields(event: &Event, zone: Tz) -> Result<Map<String, Value>, Error> {
+    let Value::Object(mut fields) = history::fields_of(&ResponseEvent::new(event.clone(), zone))? else {
+        return Ok(Map::new());
+    };
+    for of_one in ["eventId", "timeStart", "timeEnd", "roomId", "attendees", "seriesId", "occurrence", "admins"] {
+        fields.remove(of_one);
     }
-    Ok(of_event)
+    let clock = |at: DbTimestamp| at.utc().with_timezone(&zone).format("%H:%M").to_string();
+    fields.insert("startTime".to_owned(), json!(clock(event.row.starts_at)));
+    fields.insert("endTime".to_owned(), json!(clock(event.row.ends_at)));
+    Ok(fields)
 }
 
 /// Records a new series and its events in the history, and returns it.
 pub fn record_new_series(conn: &mut AnyConnection, id: DbUuid, by: &Author, zone: Tz) -> Result<Series, Error> {
     let series = queries::get(conn, id)?;
     events::record_created(conn, &series.events, by, zone)?;
-    history::created(conn, by, &SERIES, [(id, fields(&series, zone)?)])?;
+    let mut fields = own_fields(&series, zone);
+    if let (Value::Object(fields), Some(event)) = (&mut fields, series.events.last()) {
+        fields.extend(event_fields(event, zone)?);
+    }
+    history::created(conn, by, &SERIES, [(id, fields)])?;
     Ok(series)
+}
+
+/// Records in the history what has changed of a series itself and of these events, as they were. Returns whether anything
+/// has.
+pub fn record_change(
+    conn: &mut AnyConnection,
+    before: &Series,
+    after: &Series,
+    changed: &[Event],
+    by: &Author,
+    zone: Tz,
+) -> Result<bool, Error> {
+    let mut changes = history::difference(&SERIES, &own_fields(before, zone), &own_fields(after, zone));
+    let mut is_changed = !changes.is_empty();
+    for old in changed {
+        let Some(new) = after.events.iter().find(|new| new.row.id == old.row.id) else { continue };
+        let [old, new] = [event_fields(old, zone)?, event_fields(new, zone)?].map(Value::Object);
+        changes.extend(history::difference(&SERIES, &old, &new));
+        is_changed = true;
+    }
+    if !changes.is_empty() {
+        history::record(conn, by, &[Entry { kind: &SERIES, object: before.row.id, action: Action::Changed, changes }])?;
+    }
+    Ok(is_changed)
 }

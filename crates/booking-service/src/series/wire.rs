@@ -55,7 +55,7 @@ pub fn series_conflict(dates: &[Refused], zone: Tz) -> Error {
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({
     "seriesId": "0198c0de-0000-7000-8000-000000000060", "rrule": "FREQ=WEEKLY;COUNT=15", "timeZone": "Asia/Tokyo",
-    "events": [], "skipped": [{
+    "admins": ["f4626cad-abe0-5cf0-9f8a-af69cd254c29"], "events": [], "skipped": [{
         "timeStart": "2026-04-28T18:00:00+09:00", "timeEnd": "2026-04-28T20:00:00+09:00", "code": "room-conflict"
     }],
     "createdBy": "f4626cad-abe0-5cf0-9f8a-af69cd254c29",
@@ -67,6 +67,8 @@ pub struct ResponseEventSeries {
     rrule: String,
     /// The zone of the wall clock, a name of the IANA database.
     time_zone: String,
+    /// By id. Each event has administrators of its own.
+    admins: Vec<DbUuid>,
     /// Those that are not deleted, by timeStart and id.
     events: Vec<ResponseEvent>,
     /// The dates that could not be booked, by timeStart.
@@ -75,6 +77,10 @@ pub struct ResponseEventSeries {
     created_by: DbUuid,
     created_at: Zoned,
     updated_at: Zoned,
+    /// How many occurrences `until` has deleted; only in the answer to a change with `until`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    deleted: Option<usize>,
 }
 
 impl ResponseEventSeries {
@@ -86,12 +92,20 @@ impl ResponseEventSeries {
             series_id: series.row.id,
             rrule: series.row.rrule,
             time_zone: series.row.time_zone,
+            admins: series.admins,
             events: series.events.into_iter().map(|event| ResponseEvent::new(event, zone)).collect(),
             skipped,
             created_by: series.row.created_by.unwrap_or_else(DbUuid::nil),
             created_at: series.row.created_at.in_zone(zone),
             updated_at: series.row.updated_at.in_zone(zone),
+            deleted: None,
         }
+    }
+
+    /// The same, with the number of occurrences that were deleted.
+    #[must_use]
+    pub fn with_deleted(self, number: usize) -> Self {
+        Self { deleted: Some(number), ..self }
     }
 
     /// The same, with the conflicts of its skipped dates.

@@ -70,6 +70,7 @@ mod secret_options;
 mod secrets;
 mod series;
 mod series_changes;
+mod series_ends;
 mod sessions;
 mod sign_in;
 mod slow_bodies;

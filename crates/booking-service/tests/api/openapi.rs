@@ -123,8 +123,8 @@ ResponseSchedulingResults: draftEventId uuid, results SlotResult[], respondents 
 RequestConfirmationInstant: slotId uuid, place string(1-32), groupId uuid, sharedRoom? boolean, open? boolean
 RequestConfirmationStock: slotId uuid, roomId uuid, groupId uuid, sharedRoom? boolean, open? boolean
 RequestConfirmation: RequestConfirmationInstant / RequestConfirmationStock
-ResponseEventSeries: seriesId uuid, rrule string, timeZone string, events ResponseEvent[], skipped SkippedDate[], \
-createdBy uuid, createdAt date-time, updatedAt date-time
+ResponseEventSeries: seriesId uuid, rrule string, timeZone string, admins uuid[], events ResponseEvent[], \
+skipped SkippedDate[], createdBy uuid, createdAt date-time, updatedAt date-time, deleted? integer
 RequestEventSeriesUpdate: from? date-time, name? string(1-32), description? string(0-10000), place? string(1-32), \
 sharedRoom? boolean, open? boolean, groupId? uuid, admins? uuid[](1), tags? RequestEventTag[], startTime? string, \
 endTime? string, until? date

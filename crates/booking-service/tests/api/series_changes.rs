@@ -3,6 +3,7 @@
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use std::{collections::BTreeSet, sync::Barrier, thread};
 
+use diesel::connection::SimpleConnection;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -47,13 +48,13 @@ fn a_change_of_one_event_marks_it_as_changed_by_itself(#[values(Sqlite, Postgres
     club.by(BOB).delete(&event_path(&made, 3)).expect(204);
     club.by(BOB).post(&format!("{}/restore", event_path(&made, 3)), json!({})).expect(200);
     let changed = club.by(BOB).patch(&path, json!({"name": "x"})).expect(200).json();
-    assert_eq!(each(&changed["events"], "name"), ["Rust evening", "Rust evening", "x", "x", "x"]);
+    assert_eq!(each(&changed["events"], "name"), ["Rust evening", "x", "x", "x", "x"], "a tag is no change");
     assert_eq!(changed, show(&club, &path));
     club.by(BOB).patch(&format!("{path}?includeChanged=true"), json!({"name": "y"})).expect(200);
     assert_eq!(names(&club, &path), vec!["y"; 5]);
     // It stays marked, and the series remembers the answer.
     club.by(BOB).patch(&path, json!({"name": "z"})).expect(200);
-    assert_eq!(names(&club, &path), ["y", "y", "z", "z", "z"]);
+    assert_eq!(names(&club, &path), ["y", "z", "z", "z", "z"]);
     assert_eq!(show(&club, &path)["events"][0]["timeStart"], "2030-01-02T18:00:00+09:00");
     let detail = show(&club, &event_path(&made, 2));
     let answer = detail["attendees"].as_array().unwrap().iter().find(|answer| answer["userId"] == json!(id(CAROL)));
@@ -62,7 +63,114 @@ fn a_change_of_one_event_marks_it_as_changed_by_itself(#[values(Sqlite, Postgres
         .post(&format!("{}/revert", event_path(&made, 4)), json!({"to": first_change(&club, &made)}))
         .expect(200);
     club.by(BOB).patch(&path, json!({"name": "w"})).expect(200);
-    assert_eq!(names(&club, &path), ["y", "y", "w", "w", "Rust evening"]);
+    assert_eq!(names(&club, &path), ["y", "w", "w", "w", "Rust evening"]);
+}
+
+#[rstest]
+fn only_changes_of_a_date_itself_detach_it(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let mine = group(&club, BOB, "mine", &[CAROL]);
+    let (path, made) = series(&club, BOB, "S516", "FREQ=DAILY;COUNT=12");
+    let changes = [
+        json!({"name": "other"}),
+        json!({"description": "other"}),
+        json!({"timeEnd": "2030-01-03T21:00:00+09:00"}),
+        json!({"place": "other"}),
+        json!({"groupId": mine}),
+        json!({"sharedRoom": true}),
+        json!({"open": true}),
+        json!({"admins": [id(CAROL), id(BOB)]}),
+    ];
+    let (own, changes) = (
+        changes.len(),
+        changes.into_iter().chain([
+            json!({"tags": [{"name": "rust"}]}),
+            json!({"tags": [{"name": "rust", "locked": true}]}),
+            json!({}),
+            json!({"place": null, "roomId": made["events"][11]["roomId"]}),
+        ]),
+    );
+    for (n, change) in changes.enumerate() {
+        club.by(BOB).put(&event_path(&made, n), put_body(&made["events"][n], change)).expect(200);
+    }
+    club.by(CAROL).post(&format!("{}/tags", event_path(&made, 11)), json!({"name": "stranger"})).expect(204);
+    club.by(CAROL).delete(&format!("{}/tags/stranger", event_path(&made, 11))).expect(204);
+    let moved = club.by(BOB).patch(&path, json!({"startTime": "17:00"})).expect(200).json();
+    let hours: Vec<_> = each(&moved["events"], "timeStart").iter().map(|at| at[11..13].to_owned()).collect();
+    assert_eq!(hours[..own], vec!["18"; own]);
+    assert_eq!(hours[own..], vec!["17"; 12 - own]);
+}
+
+#[rstest]
+fn a_series_has_administrators_of_its_own(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (path, made) = series(&club, BOB, "S516", "FREQ=WEEKLY;COUNT=4");
+    assert_eq!(made["admins"], json!([id(BOB)]));
+    // Whoever administers the first date alone has no right to the series.
+    let both = json!({"admins": [id(BOB), id(DAVE)]});
+    club.by(BOB).put(&event_path(&made, 0), put_body(&made["events"][0], both)).expect(200);
+    club.by(DAVE).patch(&path, json!({"name": "y"})).refused(403, "forbidden");
+    club.by(BOB).delete(&event_path(&made, 1)).expect(204);
+    club.by(DAVE).delete(&path).refused(403, "forbidden");
+    // It is handed over, though the first date stays as it is.
+    let handed = json!({"from": "2030-01-10T00:00:00+09:00", "admins": [id(CAROL)]});
+    let handed = club.by(BOB).patch(&path, handed).expect(200).json();
+    assert_eq!(handed["admins"], json!([id(CAROL)]));
+    assert_eq!(handed["events"][1]["admins"], json!([id(CAROL)]));
+    assert_ne!(handed["updatedAt"], made["updatedAt"]);
+    club.by(BOB).patch(&path, json!({"name": "y"})).refused(403, "forbidden");
+    club.by(BOB)
+        .post(
+            &format!("{path}/occurrences"),
+            json!({
+                "timeStart": "2030-03-05T18:00:00+09:00", "timeEnd": "2030-03-05T19:00:00+09:00",
+            }),
+        )
+        .refused(403, "forbidden");
+    club.by(CAROL).patch(&path, json!({"name": "y"})).expect(200);
+    // New dates have the administrators of the series, and it keeps them without any date.
+    let last = put_body(&handed["events"][2], json!({"admins": [id(DAVE)]}));
+    club.by(CAROL).put(&event_path(&handed, 2), last).expect(200);
+    let longer = club.by(CAROL).patch(&path, json!({"until": "2030-01-29"})).expect(200).json();
+    assert_eq!(longer["events"][3]["admins"], json!([id(CAROL)]));
+    club.by(CAROL).delete(&path).expect(204);
+    club.by(CAROL).delete(&path).expect(204);
+    club.by(BOB).delete(&path).refused(403, "forbidden");
+    let changes = club.by(ALICE).get("/api/audit").expect(200).json();
+    let row = changes
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["changes"].get("admins").is_some() && row["objectType"] == "series");
+    assert_eq!(row.unwrap()["changes"]["admins"], json!({"added": [id(CAROL)], "removed": [id(BOB)]}));
+}
+
+#[rstest]
+fn older_series_get_the_administrators_of_their_first_date(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (path, made) = series(&club, BOB, "S516", "FREQ=WEEKLY;COUNT=3");
+    let (other, of_other) = series(&club, BOB, "S517", "FREQ=WEEKLY;COUNT=1");
+    for (n, user) in [(0, DAVE), (1, CAROL)] {
+        let body = put_body(&made["events"][n], json!({"admins": [id(user)]}));
+        club.by(BOB).put(&event_path(&made, n), body).expect(200);
+    }
+    club.by(DAVE).delete(&event_path(&made, 0)).expect(204);
+    club.by(BOB).delete(&event_path(&of_other, 0)).expect(204);
+    let conn = &mut club.connect();
+    conn.batch_execute(if club.is_postgres() {
+        concat!(
+            include_str!("../../migrations/postgres/2026-11-26-110000_series_admins/down.sql"),
+            include_str!("../../migrations/postgres/2026-11-26-110000_series_admins/up.sql")
+        )
+    } else {
+        concat!(
+            include_str!("../../migrations/sqlite/2026-11-26-110000_series_admins/down.sql"),
+            include_str!("../../migrations/sqlite/2026-11-26-110000_series_admins/up.sql")
+        )
+    })
+    .unwrap();
+    assert_eq!(show(&club, &path)["admins"], json!([id(CAROL)]));
+    assert_eq!(show(&club, &other)["admins"], json!([id(BOB)]));
 }
 
 /// The first change of the last event.
@@ -109,8 +217,8 @@ fn a_change_of_the_series_changes_all_fields(#[values(Sqlite, Postgres)] backend
             "moves along"
         );
     }
-    // The administrators of the first remaining event may change the series.
-    club.by(CAROL).patch(&path, json!({"name": "y"})).refused(403, "forbidden");
+    // The series has the new administrators, too.
+    assert_eq!(changed["admins"], changed["events"][2]["admins"]);
     club.by(BOB).delete(&event_path(&made, 0)).expect(204);
     club.by(CAROL).patch(&path, json!({"name": "y"})).expect(200);
     club.by(ALICE).patch(&path, json!({"name": "z"})).expect(200);

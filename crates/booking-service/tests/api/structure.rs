@@ -63,7 +63,7 @@ const LAYOUT: Layout = Layout {
         ("tags", &["tags"]),
         ("rooms", &["places", "rooms", "room_admins"]),
         ("events", &["events", "event_admins", "event_tags", "attendees"]),
-        ("series", &["event_series", "skipped_occurrences"]),
+        ("series", &["event_series", "event_series_admins", "skipped_occurrences"]),
         (
             "polls",
             &[

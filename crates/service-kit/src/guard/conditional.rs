@@ -136,7 +136,8 @@ impl Conditions {
 
     /// The answer to a change, with the entity tag of the new version.
     pub(super) fn tag_changed(&self, reply: Reply) -> Reply {
-        if matches!(self.method, Method::PUT | Method::PATCH) && reply.status() == StatusCode::OK {
+        let has_tag = reply.header(&header::ETAG).is_some();
+        if matches!(self.method, Method::PUT | Method::PATCH) && reply.status() == StatusCode::OK && !has_tag {
             let tag = ETag::new(reply.body(), None);
             return reply.with(header::ETAG, tag.text());
         }

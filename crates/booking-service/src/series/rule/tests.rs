@@ -13,7 +13,7 @@ fn date(text: &str) -> NaiveDate {
 /// The first occurrence on a date, from 18:00 to 20:00.
 fn evening(first: &str) -> FirstTimes {
     let time = |hour| NaiveTime::from_hms_opt(hour, 0, 0).unwrap();
-    FirstTimes { date: date(first), start: time(18), days: Days::new(0), end: time(20) }
+    FirstTimes { date: date(first), start: time(18), days: Days::new(0), end: time(20), given: None }
 }
 
 fn dates_in(zone: Tz, first: &str, rule: &str) -> Result<Vec<String>, Refusal> {
@@ -135,6 +135,7 @@ fn the_clocks_change() {
         start: NaiveTime::from_hms_opt(start.0, start.1, 0).unwrap(),
         days: Days::new(0),
         end: NaiveTime::from_hms_opt(end.0, end.1, 0).unwrap(),
+        given: None,
     };
     let weekly: Rule = "FREQ=WEEKLY;COUNT=2".parse().unwrap();
     let second = |first| expand(&weekly, &first, Tz::Europe__Berlin).unwrap()[1];
@@ -150,6 +151,13 @@ fn the_clocks_change() {
     // By the clocks on the wall, this event ends before it begins.
     let [starts_at, ends_at] = ["2026-10-25T00:30:00Z", "2026-10-25T01:15:00Z"].map(|at| at.parse().unwrap());
     assert_eq!(FirstTimes::of(starts_at, ends_at, Tz::Europe__Berlin), None);
+    // The first date stays as it was given: both are the second 2:30.
+    for given in [["2026-10-25T01:30:00Z", "2026-10-25T02:30:00Z"], ["2026-10-24T22:00:00Z", "2026-10-25T01:30:00Z"]] {
+        let [starts_at, ends_at] = given.map(|at| at.parse().unwrap());
+        let first = FirstTimes::of(starts_at, ends_at, Tz::Europe__Berlin).unwrap();
+        let times = expand(&weekly, &first, Tz::Europe__Berlin).unwrap();
+        assert_eq!([times[0].starts_at, times[0].ends_at], [starts_at, ends_at]);
+    }
 }
 
 /// A rule for the brute-force calendar.
@@ -298,7 +306,7 @@ proptest! {
         let first = dates[0];
         let end_of = first.and_time(start) + TimeDelta::minutes(minutes);
         let days = Days::new(u64::try_from((end_of.date() - first).num_days()).unwrap());
-        let times = FirstTimes { date: first, start, days, end: end_of.time() };
+        let times = FirstTimes { date: first, start, days, end: end_of.time(), given: None };
         let expected = &dates[..count.min(dates.len())];
         let last = *expected.last().unwrap();
         let end = match how {
