@@ -230,6 +230,7 @@ all-changes = All changes
 no-history = No changes.
 back-to-this = Back to this
 restore = Restore
+another-group = Another group
 deleted = Recently deleted
 deleted-about = What was deleted in the last 30 days and you may restore.
 deleted-nothing = Nothing.

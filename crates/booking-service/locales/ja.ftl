@@ -215,6 +215,7 @@ all-changes = すべての変更
 no-history = 変更はありません。
 back-to-this = この時点に戻す
 restore = 復元する
+another-group = 別のグループ
 deleted = 最近削除したもの
 deleted-about = 最近30日間に削除され、あなたが復元できるものです。
 deleted-nothing = ありません。

@@ -35,6 +35,9 @@ common::codes! {
     /// 409: the restoration of an event whose room is deleted.
     ROOM_DELETED = 409 "room-deleted", "The event's room is deleted",
         "An administrator of the room, or a privileged user, must restore it first.";
+    /// 409: the restoration of an event whose group is deleted.
+    GROUP_DELETED = 409 "group-deleted", "The event's group is deleted",
+        "Restore the group first, or name another one by `groupId`.";
     /// 409: a second answer to a poll.
     ALREADY_ANSWERED = 409 "already-answered", "The caller has answered already",
         "Change the answer with `PUT`.";

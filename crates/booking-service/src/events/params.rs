@@ -1,7 +1,7 @@
 //! The query parameters of the operations on events.
 
 use common::{
-    input::{Flag, Text},
+    input::{Flag, Id, Text},
     problem::{Problem, Rule, Violation, Violations},
     time::Timestamp,
 };
@@ -26,6 +26,17 @@ pub struct ChangeQuery {
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     pub dry_run: Flag,
+}
+
+/// How to restore an event.
+#[derive(Debug, Deserr, IntoParams)]
+#[deserr(error = Violations, rename_all = camelCase)]
+#[into_params(parameter_in = Query, rename_all = "camelCase")]
+pub struct RestoreQuery {
+    /// Another group for the event.
+    #[deserr(default)]
+    #[param(nullable = false)]
+    pub group_id: Option<Id>,
 }
 
 /// Which events to answer.

@@ -3,22 +3,26 @@
 use chrono_tz::Tz;
 use common::problem::{Problem, Rule};
 use diesel::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use service_kit::{
     database::{
         AnyConnection,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    history::{self, Changes},
+    history::{self, Action, Changes, Entry},
 };
 use std::collections::HashSet;
 use uuid::Uuid;
 
-use super::queries::{Row, Schedule, check_admin_or_privileged, find, not_found};
+use super::{
+    attendance,
+    queries::{Row, Schedule, check_admin_or_privileged, find, not_found},
+};
 use crate::{
     auth::Caller,
     codes, deletion, groups, invitations,
+    objects::EVENT,
     rooms::{
         booking::{self, Booking},
         changes as room_changes, queries as room_queries,
@@ -27,17 +31,25 @@ use crate::{
     users,
 };
 
-/// Takes the deletion of an event back, and that of its room.
+/// Takes the deletion of an event back, and that of its room, and gives it another group if one is named.
 ///
 /// # Errors
 /// 404, also 30 days after the deletion; 403 for anybody but its administrators and privileged users; 409 `not-deleted`;
-/// 409 `room-conflict`; 409 `room-deleted` for a room that was not made for an event and that the caller may not
+/// 400 for an unknown group; 409 `group-deleted`; 409 `room-conflict`; 409 `room-deleted` for a room that was not made for an event and that the caller may not
 /// restore.
-pub fn restore(conn: &mut AnyConnection, id: DbUuid, me: &Caller, zone: Tz, now: DbTimestamp) -> Result<(), Error> {
+pub fn restore(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    other_group: Option<DbUuid>,
+    me: &Caller,
+    zone: Tz,
+    now: DbTimestamp,
+) -> Result<(), Error> {
     let before = find_even_deleted(conn, id)?;
     check_admin_or_privileged(conn, id, me)?;
     // Against members who join or leave meanwhile.
-    groups::queries::lock_against_deletion(conn, before.group_id)?;
+    let group = other_group.unwrap_or(before.group_id);
+    let has_group = groups::queries::lock_against_deletion(conn, group)?;
     booking::lock_places(conn, vec![before.place_key.clone()])?;
     let event = find_even_deleted(conn, id)?;
     check_admin_or_privileged(conn, id, me)?;
@@ -47,6 +59,12 @@ pub fn restore(conn: &mut AnyConnection, id: DbUuid, me: &Caller, zone: Tz, now:
         || room.place_key != event.place_key
     {
         return Err(Error::Stale);
+    }
+    if !has_group {
+        return Err(match other_group {
+            Some(_) => Problem::parameter("groupId", Rule::UnknownGroup, "names no group").into(),
+            None => Problem::new(codes::GROUP_DELETED).into(),
+        });
     }
     if room.deleted_at.is_some() {
         let by = if room.made_for_event { None } else { Some(&me.author) };
@@ -60,7 +78,26 @@ pub fn restore(conn: &mut AnyConnection, id: DbUuid, me: &Caller, zone: Tz, now:
     let booking = Booking { room: room.period(), starts_at, ends_at, shared, except: Some(id) };
     booking::refuse_conflicts(conn, &booking, zone)?;
     deletion::restore_event(conn, id, &me.author, now)?;
-    if now < ends_at { renew_invitations(conn, &event, now) } else { Ok(()) }
+    if group != event.group_id {
+        change_group(conn, &event, group, me, now)?;
+    } else if now < ends_at {
+        renew_invitations(conn, &event, now)?;
+    }
+    Ok(())
+}
+
+fn change_group(
+    conn: &mut AnyConnection,
+    event: &Row,
+    group: DbUuid,
+    me: &Caller,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    diesel::update(events::table.find(event.id)).set(events::group_id.eq(group)).execute(conn)?;
+    attendance::delete_pending(conn, event.id)?;
+    invitations::invite(conn, event.id, group, now)?;
+    let changes = Changes::from_iter([("groupId".to_owned(), json!([event.group_id, group]))]);
+    history::record(conn, &me.author, &[Entry { kind: &EVENT, object: event.id, action: Action::Changed, changes }])
 }
 
 /// The columns of an event, deleted or not.

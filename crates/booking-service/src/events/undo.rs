@@ -11,13 +11,14 @@ use service_kit::{
     },
     error::{Error, Failure},
     history::Action,
-    http::{Body, Reply},
+    http::{Body, Query, Reply},
     state::Now,
 };
 use utoipa::ToSchema;
 
 use super::{
     changes,
+    params::RestoreQuery,
     requests::RequestEvent,
     restoration,
     target::{fields, parent, recorded, show},
@@ -35,18 +36,24 @@ use crate::{
 #[utoipa::path(
     tags = ["events", "additions"],
     operation_id = "restoreEvent",
-    params(("eventID" = uuid::Uuid, Path)),
+    params(("eventID" = uuid::Uuid, Path), RestoreQuery),
     responses(
         (status = 200, description = "The event", body = ResponseEventDetail),
-        (status = 409, description = "It is not deleted (`not-deleted`), the room is taken (`room-conflict`), or the \
-            room is deleted and somebody else must restore it first (`room-deleted`)"),
+        (status = 409, description = "It is not deleted (`not-deleted`), the room is taken (`room-conflict`), its group is \
+            deleted (`group-deleted`), or the room is deleted and somebody else must restore it first (`room-deleted`)"),
     )
 )]
 #[post("/{eventID}/restore")]
-pub async fn restore(who: SignedIn, Zone(zone): Zone, Now(now): Now, id: Path<Id>) -> Result<Reply, Failure> {
-    let id = DbUuid::from(*id);
+pub async fn restore(
+    who: SignedIn,
+    Zone(zone): Zone,
+    Now(now): Now,
+    id: Path<Id>,
+    query: Query<RestoreQuery>,
+) -> Result<Reply, Failure> {
+    let (id, group) = (DbUuid::from(*id), query.0.group_id.map(DbUuid::from));
     who.update(parent(id), move |conn, me| {
-        restoration::restore(conn, id, me, zone, DbTimestamp(now))?;
+        restoration::restore(conn, id, group, me, zone, DbTimestamp(now))?;
         show(conn, id, zone)
     })
     .await

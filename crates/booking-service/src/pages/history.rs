@@ -27,13 +27,14 @@ use service_kit::{
 
 pub use super::queries::Subject;
 use super::{
-    choices::taken_by,
+    choices::{group_choices, taken_by},
     people::People,
     queries::{self, Summary},
     visit::{Visit, or_form_again},
 };
 use crate::{
     auth::{Caller, SignedIn},
+    codes,
     events::{self, restoration},
     groups, polls, rooms,
 };
@@ -214,6 +215,9 @@ fn page(
     let body = html! {
         (form.refusal())
         (taken_by(conn, visit, problem)?)
+        @if problem.is_some_and(|problem| problem.code() == codes::GROUP_DELETED) {
+            (in_another_group(conn, me, visit, &form, &format!("{here}/restore"))?)
+        }
         @match summary.deleted_at {
             Some(at) => (deleted(visit, subject, &summary, at)),
             None => p { a href=(here) { (summary.name) } },
@@ -246,6 +250,25 @@ pub fn deleted(visit: &Visit, subject: Subject, summary: &Summary, at: DbTimesta
     }
 }
 
+/// The form that restores an event in another group than its own, which is deleted.
+fn in_another_group(
+    conn: &mut AnyConnection,
+    me: &Caller,
+    visit: &Visit,
+    form: &FormPage<'_>,
+    action: &str,
+) -> Result<Markup, Error> {
+    let groups = group_choices(conn, me)?;
+    Ok(form.form(
+        action,
+        None,
+        &html! {
+            (form.select("groupId", &visit.text("another-group"), None, &groups))
+            button { (visit.text("restore")) }
+        },
+    ))
+}
+
 /// The page of an object, or, if it is deleted and the caller may restore it, what has become of it.
 pub fn or_deleted(
     shown: Result<Reply, Error>,
@@ -273,9 +296,10 @@ pub async fn restore(
     visit: Visit,
     who: SignedIn,
     id: Path<Id>,
-    _form: Form,
+    form: Form,
 ) -> Result<Reply, Failure> {
     let (id, again, zone, now) = (DbUuid::from(*id), (who.clone(), visit.clone()), visit.zone, visit.now);
+    let group = form.get("groupId").parse::<Id>().ok().map(DbUuid::from);
     let target = match subject {
         Subject::Event => events::parent(id),
         Subject::Room => rooms::parent(id),
@@ -284,7 +308,7 @@ pub async fn restore(
     };
     let result = who.update(target, move |conn, me| {
         match subject {
-            Subject::Event => restoration::restore(conn, id, me, zone, now)?,
+            Subject::Event => restoration::restore(conn, id, group, me, zone, now)?,
             Subject::Room => rooms::changes::restore(conn, id, me, zone, now)?,
             Subject::Group => groups::changes::restore(conn, id, me, now)?,
             Subject::Poll => polls::changes::restore(conn, id, me, now)?,

@@ -264,6 +264,29 @@ fn a_room_comes_back_with_an_event_of_somebody_who_may_restore_it(#[values(Sqlit
 }
 
 #[rstest]
+fn an_event_whose_group_is_deleted_comes_back_in_another(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (old, new) = (group(&club, BOB, "old", &[CAROL]), group(&club, BOB, "new", &[DAVE]));
+    let body = merge([event_body(&club, CAROL, At::Place("S517"), (1, 2)), json!({"groupId": old})]);
+    let mine = text(&club.by(CAROL).post("/api/events", body).expect(201).json()["eventId"]);
+    let path = format!("/api/events/{mine}");
+    club.by(BOB).delete(&format!("/api/groups/{old}?force=true")).expect(204);
+    club.by(CAROL).post(&format!("{path}/restore"), json!({})).refused(409, "group-deleted");
+    let refused = club.by(CAROL).post(&format!("{path}/restore?groupId={}", id("nothing")), json!({}));
+    assert_eq!(refused.json()["violations"][0]["code"], "unknown-group");
+    refused.expect(400);
+    let restored = club.by(CAROL).post(&format!("{path}/restore?groupId={new}"), json!({})).expect(200).json();
+    assert_eq!(restored["group"]["groupId"], json!(new));
+    assert_eq!(crate::builders::each(&restored["attendees"], "userId"), [id(DAVE).to_string()]);
+    assert_eq!(newest(&club, &path)[3], json!({"groupId": [old, new]}));
+    // The group comes back first.
+    club.by(BOB).delete(&format!("/api/groups/{new}?force=true")).expect(204);
+    club.by(CAROL).post(&format!("{path}/restore"), json!({})).refused(409, "group-deleted");
+    club.by(BOB).post(&format!("/api/groups/{new}/restore"), json!({})).expect(200);
+    club.by(CAROL).post(&format!("{path}/restore"), json!({})).expect(200);
+}
+
+#[rstest]
 fn groups_and_polls_come_back(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let path = format!("/api/groups/{}", group(&club, BOB, "graphics", &[CAROL]));

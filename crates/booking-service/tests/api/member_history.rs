@@ -139,6 +139,16 @@ fn what_is_deleted_has_a_page_from_which_it_comes_back(#[values(Sqlite, Postgres
         assert!(open(&club, BOB, &path).contains("BOB brought it back."));
         assert!(!open(&club, ALICE, "/deleted").contains(&path));
     }
+    // Its group is deleted: the page offers another one.
+    let of_group = merge([event_body(&club, BOB, At::Place("S518"), (1, 2)), json!({ "groupId": group })]);
+    let of_group = text(&club.by(BOB).post("/api/events", of_group).expect(201).json()["eventId"]);
+    club.by(BOB).send("DELETE", &format!("/api/groups/{group}?force=true"), None).expect(204);
+    let restore = format!("/events/{of_group}/restore");
+    let button = fields(&open(&club, BOB, &format!("/events/{of_group}")), &restore);
+    let refused = page::check(&send(&club, BOB, &restore, &button).expect(409));
+    assert!(refused.contains("Another group"), "{refused}");
+    send(&club, BOB, &restore, &vec![("groupId".to_owned(), EVERYONE.to_owned())]).expect(303);
+    club.by(BOB).get(&format!("/api/events/{of_group}")).expect(200);
     // Somebody has taken the room, and then the time is over.
     let path = format!("/events/{made}");
     club.by(BOB).delete(&format!("/api{path}")).expect(204);
