@@ -131,7 +131,9 @@ fn renew_invitations(conn: &mut AnyConnection, event: &Row, now: DbTimestamp) ->
 pub fn body_after(conn: &mut AnyConnection, id: DbUuid, to: i64, mut fields: Value) -> Result<Value, Error> {
     let event = find(conn, id)?;
     let rows = history::since(conn, id, to)?;
-    let rows = rows.ok_or_else(|| Problem::invalid("/to", Rule::UnknownChange, "names no change of the event"))?;
+    let rows = rows.filter(|rows| rows.last().is_some_and(|row| row.action != Action::Deleted));
+    let unknown = || Problem::invalid("/to", Rule::UnknownChange, "names no change of the event after which it exists");
+    let rows = rows.ok_or_else(unknown)?;
     for row in rows.iter().filter(|row| row.id > to) {
         let changes: Changes = serde_json::from_str(&row.changes).map_err(Problem::internal)?;
         history::undo(&mut fields, &changes);

@@ -42,7 +42,7 @@ pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
 /// The same, for an operation whose change the history records.
 #[must_use]
 pub fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
-    target(id, zone).recorded(&EVENT, id, action, move |conn| fields(conn, id, zone))
+    target(id, zone).recorded(&EVENT, id, action, move |conn| fields(conn, id, zone)).revertible()
 }
 
 /// The fields of an event that the history records.
@@ -85,8 +85,10 @@ pub fn record_changes(
     let mut entries = Vec::new();
     for old in before {
         let Some(new) = after.iter().find(|new| new.row.id == old.row.id) else { continue };
-        let changes = history::difference(&EVENT, &fields_of(old.clone(), zone)?, &fields_of(new.clone(), zone)?);
+        let (before, after) = (fields_of(old.clone(), zone)?, fields_of(new.clone(), zone)?);
+        let changes = history::difference(&EVENT, &before, &after);
         if !changes.is_empty() {
+            history::began(conn, by.at, (&EVENT, old.row.id), &before)?;
             entries.push(Entry { kind: &EVENT, object: old.row.id, action: Action::Changed, changes });
         }
     }

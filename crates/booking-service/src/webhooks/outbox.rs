@@ -15,7 +15,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    history::Row,
+    history::{By, Row},
     with_connection,
 };
 
@@ -182,7 +182,8 @@ fn plan(conn: &mut AnyConnection, webhooks: &[Webhook], rows: &[Row]) -> Result<
         }
     }
     let mut new = Vec::new();
-    for row in rows {
+    // Nothing has happened to what was imported.
+    for row in rows.iter().filter(|row| row.origin != By::Import) {
         let in_series = request(row).filter(|request| row.object_type == "event" && series.contains(request));
         let is_first = in_series.as_ref().and_then(|request| first.get(request)).is_some_and(|first| first.1 == row.id);
         let event = events.get(&row.object_id);

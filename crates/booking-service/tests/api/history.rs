@@ -367,6 +367,42 @@ fn an_event_becomes_what_it_was(#[values(Sqlite, Postgres)] backend: Backend) {
     let of_another = of(&club, &format!("/api/events/{taken}")).remove(0);
     assert_eq!(revert(&of_another).expect(400).json()["violations"][0]["code"], "unknown-change");
     club.by(DAVE).post(&format!("{path}/revert"), json!({"to": rows[0]["historyId"]})).refused(403, "forbidden");
+    // Before its deletion, but not to it.
+    club.by(BOB).delete(&path).expect(204);
+    club.by(BOB).post(&format!("{path}/restore"), json!({})).expect(200);
+    let rows = of(&club, &path);
+    assert_eq!(revert(&rows[1]).expect(400).json()["violations"][0]["code"], "unknown-change");
+    revert(&rows[0]).expect(200);
+}
+
+#[rstest]
+fn an_event_without_history_can_become_what_it_was(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let change: [fn(&Club, &str, Value); 2] = [
+        |club, path, body| {
+            club.by(BOB).put(path, merge([body, json!({"name": "Zig"})])).expect(200);
+        },
+        |club, path, _| {
+            club.by(BOB).post(&format!("{path}/tags"), json!({"name": "zig"})).expect(204);
+        },
+    ];
+    for (n, change) in change.into_iter().enumerate() {
+        let body = event_body(&club, BOB, At::Place(&format!("S{n}")), (1, 2));
+        let made = club.by(BOB).post("/api/events", body.clone()).expect(201).json();
+        let path = format!("/api/events/{}", text(&made["eventId"]));
+        diesel::delete(history::table).execute(&mut club.connect()).unwrap();
+        club.by(BOB).put(&path, body.clone()).expect(200);
+        assert_eq!(of(&club, &path), Vec::<Value>::new(), "nothing has changed");
+        change(&club, &path, body);
+        let rows = of(&club, &path);
+        assert_eq!(crate::builders::each(&json!(rows), "action"), ["changed", "created"]);
+        assert_eq!((&rows[1]["by"], rows[1].get("actor")), (&json!("import"), None));
+        assert_eq!(rows[1]["changes"]["name"], json!([null, "Rust evening"]));
+        let reverted = club.by(BOB).post(&format!("{path}/revert"), json!({"to": rows[1]["historyId"]})).expect(200);
+        let reverted = reverted.json();
+        assert_eq!((&reverted["name"], &reverted["tags"]), (&made["name"], &made["tags"]));
+        assert_eq!(of(&club, &path).len(), 3);
+    }
 }
 
 #[rstest]

@@ -28,6 +28,7 @@ pub(super) struct Recorded {
     object: DbUuid,
     action: Action,
     fields: ReadFields,
+    is_revertible: bool,
 }
 
 impl<C> Target<C> {
@@ -80,7 +81,17 @@ impl<C> Target<C> {
         action: Action,
         fields: impl FnMut(&mut AnyConnection) -> Result<Value, Error> + Send + 'static,
     ) -> Self {
-        Self { recorded: Some(Recorded { kind, object, action, fields: Box::new(fields) }), ..self.exclusive() }
+        let recorded = Recorded { kind, object, action, fields: Box::new(fields), is_revertible: false };
+        Self { recorded: Some(recorded), ..self.exclusive() }
+    }
+
+    /// An object without rows in the history gets one with its former fields first, so that it can have them again.
+    #[must_use]
+    pub fn revertible(mut self) -> Self {
+        if let Some(recorded) = &mut self.recorded {
+            recorded.is_revertible = true;
+        }
+        self
     }
 }
 
@@ -97,6 +108,9 @@ impl Recorded {
     /// Writes a row if the object had other fields before.
     pub(super) fn record(&mut self, conn: &mut AnyConnection, author: &Author, before: &Value) -> Result<(), Error> {
         let Some(after) = self.fields(conn)? else { return Ok(()) };
+        if self.is_revertible && *before != after {
+            history::began(conn, author.at, (self.kind, self.object), before)?;
+        }
         history::changed(conn, author, (self.kind, self.object, self.action), before, &after)
     }
 }

@@ -17,7 +17,7 @@ text_enum! {
         Command = "command",
         /// By the copy of the directory.
         Directory = "directory",
-        /// By the import from a replaced system.
+        /// By the import from a replaced system, or before there was a history.
         Import = "import",
     }
 }

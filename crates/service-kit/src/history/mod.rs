@@ -15,7 +15,8 @@ pub use self::{
     difference::{Changes, difference, undo},
     kind::{Action, Kind, fields_of},
     rows::{
-        Entry, Row, Selection, changed, created, deleted, load, load_selected, record, remove_before, restored, since,
+        Entry, Row, Selection, began, changed, created, deleted, load, load_selected, record, remove_before, restored,
+        since,
     },
     wire::ResponseHistory,
 };

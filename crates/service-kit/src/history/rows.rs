@@ -70,6 +70,21 @@ pub fn changed(
     if changes.is_empty() { Ok(()) } else { record(conn, author, &[Entry { kind, object, action, changes }]) }
 }
 
+/// Writes the row of an object that has none: that it was created with these fields. It was imported, or is older than the
+/// history.
+pub fn began(
+    conn: &mut AnyConnection,
+    at: DbTimestamp,
+    (kind, object): (&'static Kind, DbUuid),
+    fields: &Value,
+) -> Result<(), Error> {
+    let rows = history::table.filter(history::object_id.eq(object)).select(history::id);
+    match rows.first::<i64>(conn).optional()? {
+        Some(_) => Ok(()),
+        None => created(conn, &Author::new(By::Import, at), kind, [(object, fields.clone())]),
+    }
+}
+
 /// Writes the rows of new objects with these fields.
 pub fn created(
     conn: &mut AnyConnection,
