@@ -22,7 +22,6 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure, OnUnique},
-    guard::daily_limit,
     history::{self, Author},
     http::{Body, Page, Reply},
     state::Now,
@@ -102,13 +101,12 @@ async fn list(who: SignedIn, Zone(zone): Zone, page: Page) -> Result<Reply, Fail
 )]
 #[post("")]
 async fn create(who: SignedIn, Zone(zone): Zone, now: Now, body: Body<RequestTag>) -> Result<Reply, Failure> {
-    who.creates(1)
-        .create(move |conn, me| {
-            let tag = insert(conn, &body.0.name, DbTimestamp(now.0))?;
-            history::created(conn, &me.author, &TAG, [(tag.id, json!({"name": tag.name}))])?;
-            Reply::created(&ResponseTag::new(tag, zone))
-        })
-        .await
+    who.create(move |conn, me| {
+        let tag = insert(conn, &body.0.name, DbTimestamp(now.0))?;
+        history::created(conn, &me.author, &TAG, [(tag.id, json!({"name": tag.name}))])?;
+        Reply::created(&ResponseTag::new(tag, zone))
+    })
+    .await
 }
 
 // In the database
@@ -192,9 +190,6 @@ pub fn get_or_create<N: AsRef<str>>(
         existing = find(conn, &keys)?;
         let created = missing.iter().filter(|(key, (id, _))| existing.get(**key).is_some_and(|tag| tag.0 == *id));
         let created: Vec<_> = created.map(|(_, (id, name))| (*id, json!({"name": name.as_ref()}))).collect();
-        if let Some(user) = by.actor {
-            daily_limit::record(conn, user, i32::try_from(created.len()).unwrap_or(i32::MAX), now)?;
-        }
         history::created(conn, by, &TAG, created)?;
     }
     let tag = |key| {

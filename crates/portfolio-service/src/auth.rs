@@ -201,7 +201,7 @@ fn look_up(
     Ok(match row {
         Some((id, ACTIVE, version)) => {
             let admin = named.is_admin || club.admins.contains(&named.name);
-            let author = Author { actor: Some(id), ..author.clone() };
+            let author = Author { actor: Some(id), ..author.uncounted() };
             (Lookup::Active(Caller { id, admin, author }), Some(version))
         }
         Some((_, _, version)) => (Lookup::Inactive, Some(version)),

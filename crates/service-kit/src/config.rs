@@ -104,7 +104,7 @@ pub struct ServerOptions {
           value_parser = whole_number(0..=u32::MAX))]
     pub rate_limit: u32,
 
-    /// Objects that a user without special rights may create in 24 hours, over all replicas. 0 means no limit.
+    /// Objects that a user without special rights may create and change in 24 hours, over all replicas. 0 means no limit.
     #[arg(global = true, long, env = "DAILY_LIMIT", value_name = "N", default_value_t = 2000,
           value_parser = whole_number(0..=u32::MAX))]
     pub daily_limit: u32,

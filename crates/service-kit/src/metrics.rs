@@ -125,7 +125,7 @@ impl Metrics {
         let help = "Requests refused because too many bytes of bodies were in memory";
         add(&mut all, "http_request_bodies_refused", help, bodies.refused.clone());
 
-        let help = "Requests refused because their user had created too much in a day";
+        let help = "Requests refused because their user had created or changed too much in a day";
         let daily_limit_refusals = add(&mut all, "daily_limit_refusals", help, Counter::default());
 
         add(&mut all, "db_statements", "SQL statements sent", db.statements().clone());

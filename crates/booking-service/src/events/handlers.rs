@@ -105,7 +105,6 @@ pub async fn create(
 ) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
     who.dry_run(query.0.dry_run.0)
-        .creates(1)
         .queued_by(&draft.venue)
         .create(move |conn, me| {
             let id = changes::create(conn, &draft, &me.author, zone, DbTimestamp(now))?;
@@ -153,7 +152,6 @@ pub async fn update(
 ) -> Result<Reply, Failure> {
     let (id, draft) = (DbUuid::from(*id), body.0.into_draft());
     who.dry_run(query.0.dry_run.0)
-        .creates(0)
         .queued_by(&draft.venue)
         .update(recorded(id, Action::Changed, zone), move |conn, me| {
             changes::update(conn, id, &draft, me, zone, DbTimestamp(now))?;
@@ -228,11 +226,10 @@ pub async fn add_tag(
     body: Body<RequestEventTag>,
 ) -> Result<Reply, Failure> {
     let (id, tag) = (DbUuid::from(*id), body.0.into_pair());
-    who.creates(0)
-        .update(recorded(id, Action::Changed, zone), move |conn, me| {
-            attendance::add_tag(conn, id, &tag, me, DbTimestamp(now)).map(|()| Reply::no_content())
-        })
-        .await
+    who.update(recorded(id, Action::Changed, zone), move |conn, me| {
+        attendance::add_tag(conn, id, &tag, me, DbTimestamp(now)).map(|()| Reply::no_content())
+    })
+    .await
 }
 
 /// Remove a tag from an event

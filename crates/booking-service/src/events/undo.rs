@@ -92,12 +92,11 @@ pub async fn revert(
     body: Body<RequestRevert>,
 ) -> Result<Reply, Failure> {
     let (id, to) = (DbUuid::from(*id), body.0.to);
-    who.creates(0)
-        .update(recorded(id, Action::Reverted, zone), move |conn, me| {
-            revert_to(conn, id, to, me, zone, DbTimestamp(now))?;
-            show(conn, id, zone)
-        })
-        .await
+    who.update(recorded(id, Action::Reverted, zone), move |conn, me| {
+        revert_to(conn, id, to, me, zone, DbTimestamp(now))?;
+        show(conn, id, zone)
+    })
+    .await
 }
 
 /// Gives an event the fields that it had after a change.

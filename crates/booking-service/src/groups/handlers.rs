@@ -92,12 +92,11 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page) -> Result<Reply, 
 #[post("")]
 pub async fn create(who: SignedIn, Zone(zone): Zone, now: Now, body: Body<RequestGroup>) -> Result<Reply, Failure> {
     let group = body.0.into();
-    who.creates(1)
-        .create(move |conn, me| {
-            let id = changes::create(conn, &group, me.id, DbTimestamp(now.0))?;
-            Reply::created(&show_created(conn, id, &me.author, zone)?)
-        })
-        .await
+    who.create(move |conn, me| {
+        let id = changes::create(conn, &group, me.id, DbTimestamp(now.0))?;
+        Reply::created(&show_created(conn, id, &me.author, zone)?)
+    })
+    .await
 }
 
 /// One group

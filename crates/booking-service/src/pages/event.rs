@@ -185,7 +185,7 @@ pub async fn add_tag(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> R
     let result = match tag {
         Err(failure) => Err(failure),
         Ok(tag) => {
-            let change = who.creates(0).update(events::recorded(id, Action::Changed, visit.zone), move |conn, me| {
+            let change = who.update(events::recorded(id, Action::Changed, visit.zone), move |conn, me| {
                 attendance::add_tag(conn, id, &tag, me, visit.now)?;
                 Ok(see_other(format!("/events/{id}")))
             });

@@ -83,7 +83,7 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
     if form.has(SHOW_ROOMS, "true") {
         return who.read(move |conn, me| show(conn, me, &visit, None, &values, None, &html! {})).await;
     }
-    let result = who.creates(1).queued_by(&venue(&form)).create(move |conn, me| {
+    let result = who.queued_by(&venue(&form)).create(move |conn, me| {
         let draft = draft(conn, &form, visit.zone)?;
         let id = changes::create(conn, &draft, &me.author, visit.zone, visit.now)?;
         events::show_created(conn, id, &me.author, visit.zone)?;
@@ -119,7 +119,7 @@ pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
         return who.read(show).await;
     }
     let target = events::recorded(id, Action::Changed, visit.zone);
-    let result = who.creates(0).queued_by(&venue(&form)).update(target, move |conn, me| {
+    let result = who.queued_by(&venue(&form)).update(target, move |conn, me| {
         let draft = draft(conn, &form, visit.zone)?;
         changes::update(conn, id, &draft, me, visit.zone, visit.now)?;
         Ok(see_other(format!("/events/{id}")))

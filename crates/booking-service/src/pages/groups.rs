@@ -137,7 +137,7 @@ pub async fn new(visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
 /// Creates a group.
 pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Failure> {
     let (values, again) = (form.clone(), (who.clone(), visit.clone()));
-    let result = who.creates(1).create(move |conn, me| {
+    let result = who.create(move |conn, me| {
         let group = fields(conn, &form)?;
         let id = changes::create(conn, &group, me.id, visit.now)?;
         groups::show_created(conn, id, &me.author, visit.zone)?;

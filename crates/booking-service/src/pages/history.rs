@@ -324,7 +324,7 @@ pub async fn revert(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
     let (id, again, zone, now) = (DbUuid::from(*id), (who.clone(), visit.clone()), visit.zone, visit.now);
     let to = form.get("to").parse();
     let to: i64 = to.map_err(|_| Problem::invalid("/to", Rule::UnknownChange, "names no change of the event"))?;
-    let result = who.creates(0).update(events::recorded(id, Action::Reverted, zone), move |conn, me| {
+    let result = who.update(events::recorded(id, Action::Reverted, zone), move |conn, me| {
         events::revert_to(conn, id, to, me, zone, now)?;
         Ok(see_other(format!("/events/{id}")))
     });

@@ -172,19 +172,19 @@ pub async fn create_token(visit: Visit, club: Club, who: SignedIn, form: Form) -
     let result = match request::<RequestToken>(body).map(tokens::NewToken::from) {
         Err(failure) => Err(failure),
         Ok(new) => {
-            who.creates(1)
-                .update(sign_in::tokens_target(visit.zone), move |conn, me| {
-                    me.require_session()?;
-                    stay_active(conn, me.id)?;
-                    let (_, token) = tokens::issue(conn, me.id, &new, visit.now.0)?;
-                    let body = html! {
-                        p { (visit.text("token-once")) }
-                        div.field { label for="token" { (new.name) } input #token readonly value=(token.reveal()); }
-                        p { a.button href="/me#tokens" { (visit.text("done")) } }
-                    };
-                    Ok(visit.reply_with(StatusCode::CREATED, &visit.text("new-token"), body).secret())
-                })
-                .await
+            who.update(sign_in::tokens_target(visit.zone), move |conn, me| {
+                me.require_session()?;
+                stay_active(conn, me.id)?;
+                me.author.count(1);
+                let (_, token) = tokens::issue(conn, me.id, &new, visit.now.0)?;
+                let body = html! {
+                    p { (visit.text("token-once")) }
+                    div.field { label for="token" { (new.name) } input #token readonly value=(token.reveal()); }
+                    p { a.button href="/me#tokens" { (visit.text("done")) } }
+                };
+                Ok(visit.reply_with(StatusCode::CREATED, &visit.text("new-token"), body).secret())
+            })
+            .await
         }
     };
     let (who, visit) = again;

@@ -281,8 +281,7 @@ pub async fn confirm(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> R
     let result = match request::<RequestConfirmation>(body).map(Confirmation::from) {
         Err(failure) => Err(failure),
         Ok(confirmation) => {
-            who.creates(1)
-                .queued_by(&confirmation.venue.clone())
+            who.queued_by(&confirmation.venue.clone())
                 .update(polls::confirmed(id, visit.now, visit.zone), move |conn, me| {
                     let event = confirmation::confirm(conn, id, &confirmation, me, visit.zone, visit.now)?;
                     events::show_created(conn, event, &me.author, visit.zone)?;

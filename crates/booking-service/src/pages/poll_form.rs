@@ -79,7 +79,7 @@ pub async fn create(visit: Visit, who: SignedIn, mut form: Form) -> Result<Reply
         return who.read(move |conn, me| show(conn, me, &visit, None, &form, None)).await;
     }
     let (values, again) = (form.clone(), (who.clone(), visit.clone()));
-    let result = who.creates(1).create(move |conn, me| {
+    let result = who.create(move |conn, me| {
         let request = poll(conn, &form, &visit)?;
         let id = changes::create(conn, &request.to_poll(visit.zone)?, &me.author, visit.now)?;
         polls::record_created(conn, id, &me.author, visit.now, visit.zone)?;

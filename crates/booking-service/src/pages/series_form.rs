@@ -103,7 +103,7 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
             let all: BTreeSet<_> = dates.iter().map(|times| times.date.to_string()).collect();
             let lists = form.has(SHOW_DATES, "true") || listed != all;
             // A dry run, because what is in the way of a booking is only known under its locks.
-            let who = who.dry_run(lists).creates(0).queued_by(&venue);
+            let who = who.dry_run(lists).queued_by(&venue);
             who.create(move |conn, me| {
                 let draft = event_form::draft(conn, &form, visit.zone)?;
                 let mut new = NewSeries { draft, rule: rule.clone(), exdates: left_out(&form), skips_conflicts: false };
@@ -192,7 +192,7 @@ pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
 async fn update_later(visit: Visit, who: SignedIn, id: DbUuid, series: DbUuid, form: Form) -> Result<Reply, Failure> {
     let (values, again) = (form.clone(), (who.clone(), visit.clone()));
     let target = later_occurrences(series, id, visit.zone);
-    let result = who.creates(0).queued_by(&series).update(target, move |conn, me| {
+    let result = who.queued_by(&series).update(target, move |conn, me| {
         let present = get(conn, id)?;
         if present.row.series_id != Some(series) {
             return Err(Problem::not_found("event in the series").into());

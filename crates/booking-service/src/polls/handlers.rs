@@ -74,14 +74,13 @@ pub async fn create(
     body: Body<RequestDraftEvent>,
 ) -> Result<Reply, Failure> {
     let now = DbTimestamp(now);
-    who.creates(1)
-        .create(move |conn, me| {
-            let id = changes::create(conn, &body.0.to_poll(zone)?, &me.author, now)?;
-            record_created(conn, id, &me.author, now, zone)?;
-            let reply = Reply::created(&ResponseDraftEvent::new(queries::get(conn, id)?, now, zone))?;
-            Ok(reply.with(header::LOCATION, format!("/api/draft-events/{id}")))
-        })
-        .await
+    who.create(move |conn, me| {
+        let id = changes::create(conn, &body.0.to_poll(zone)?, &me.author, now)?;
+        record_created(conn, id, &me.author, now, zone)?;
+        let reply = Reply::created(&ResponseDraftEvent::new(queries::get(conn, id)?, now, zone))?;
+        Ok(reply.with(header::LOCATION, format!("/api/draft-events/{id}")))
+    })
+    .await
 }
 
 /// One poll
@@ -314,7 +313,6 @@ pub async fn confirm(
 ) -> Result<Reply, Failure> {
     let (id, now, confirmation) = (DbUuid::from(*id), DbTimestamp(now), Confirmation::from(body.0));
     who.dry_run(query.0.dry_run.0)
-        .creates(1)
         .queued_by(&confirmation.venue)
         .update(confirmed(id, now, zone), move |conn, me| {
             let event = confirmation::confirm(conn, id, &confirmation, me, zone, now)?;

@@ -119,17 +119,16 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
 )]
 #[post("")]
 pub async fn create(who: SignedIn, Zone(zone): Zone, Now(now): Now, body: Body<RequestRoom>) -> Result<Reply, Failure> {
-    who.creates(1)
-        .create(move |conn, me| {
-            let mut violations = Violations::default();
-            users::queries::note_unfit_admins(conn, &body.0.admins, &[], &mut violations)?;
-            violations.into_result()?;
-            let room = changes::create(conn, body.0.to_new_room(), me.id, DbTimestamp(now))?;
-            let location = format!("/api/rooms/{}", room.row.id);
-            history::created(conn, &me.author, &ROOM, [(room.row.id, fields_of(room.clone(), zone)?)])?;
-            Ok(Reply::created(&ResponseRoom::new(room, zone))?.with(header::LOCATION, location))
-        })
-        .await
+    who.create(move |conn, me| {
+        let mut violations = Violations::default();
+        users::queries::note_unfit_admins(conn, &body.0.admins, &[], &mut violations)?;
+        violations.into_result()?;
+        let room = changes::create(conn, body.0.to_new_room(), me.id, DbTimestamp(now))?;
+        let location = format!("/api/rooms/{}", room.row.id);
+        history::created(conn, &me.author, &ROOM, [(room.row.id, fields_of(room.clone(), zone)?)])?;
+        Ok(Reply::created(&ResponseRoom::new(room, zone))?.with(header::LOCATION, location))
+    })
+    .await
 }
 
 /// Import verified rooms from a table

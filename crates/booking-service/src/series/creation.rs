@@ -12,7 +12,6 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    guard::daily_limit,
     history::Author,
     with_connection,
 };
@@ -160,14 +159,7 @@ pub fn create(
         with_connection!(conn, c => diesel::insert_into(skipped_occurrences::table).values(rows).execute(c)?);
     }
     several::create_all(conn, draft, id, &bookable, by, now)?;
-    count(conn, bookable.len(), by, now)?;
     Ok((id, refused.iter().map(|date| SkippedDate::refused(date, zone)).collect()))
-}
-
-/// Counts new events for the daily limit.
-pub fn count(conn: &mut AnyConnection, events: usize, by: &Author, now: DbTimestamp) -> Result<(), Error> {
-    let number = i32::try_from(events).unwrap_or(i32::MAX);
-    by.actor.filter(|_| number > 0).map_or(Ok(()), |user| daily_limit::record(conn, user, number, now))
 }
 
 /// The violations of an event that is a member of the body.

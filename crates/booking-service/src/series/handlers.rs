@@ -48,7 +48,6 @@ pub async fn create(
 ) -> Result<Reply, Failure> {
     let new = body.0.into_new();
     who.dry_run(query.0.dry_run.0)
-        .creates(0)
         .queued_by(&new.draft.venue)
         .create(move |conn, me| {
             let (id, skipped) = creation::create(conn, &new, &me.author, zone, DbTimestamp(now))?;
@@ -97,7 +96,6 @@ pub async fn update(
     let (id, now) = (DbUuid::from(*id), DbTimestamp(now));
     let change = body.0.into_change(query.0.include_changed.0, now);
     who.dry_run(query.0.dry_run.0)
-        .creates(0)
         .queued_by(&id)
         .update(target(id, zone), move |conn, me| {
             let deleted = revision::update(conn, id, &change, me, zone, now)?;
@@ -165,9 +163,8 @@ pub async fn add_occurrence(
 ) -> Result<Reply, Failure> {
     let (id, span) = (DbUuid::from(*id), body.0.span());
     who.dry_run(query.0.dry_run.0)
-        .creates(1)
         .queued_by(&id)
-        .update(extended(id, zone), move |conn, me| {
+        .update(extended(id), move |conn, me| {
             let event = occurrences::add(conn, id, span, me, zone, DbTimestamp(now))?;
             let shown = events::show_created(conn, event, &me.author, zone)?;
             Ok(Reply::created(&shown)?.with(header::LOCATION, format!("/api/events/{event}")))

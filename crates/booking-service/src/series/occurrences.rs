@@ -18,8 +18,9 @@ use super::{
     changes::{Also, day, lock, touch},
     creation::{Date, find_rooms},
     extension::any_overlaps,
-    queries::{Row, admins, skipped},
+    queries::{self, Row, skipped},
     rule::{MAX_DATES, Refusal, Times},
+    target::record_change,
     wire::series_conflict,
 };
 use crate::{
@@ -42,6 +43,7 @@ pub fn add(
     now: DbTimestamp,
 ) -> Result<DbUuid, Error> {
     let (row, events) = lock(conn, id, &Also::default(), me)?;
+    let before = queries::get(conn, id)?;
     let last = events.last().ok_or_else(|| Problem::not_found("event in the series"))?;
     if events.len() >= MAX_DATES {
         let message = format!("would be one more than the {MAX_DATES} dates that a series may have");
@@ -53,7 +55,7 @@ pub fn add(
         return Err(Problem::invalid("/timeStart", BrokenRule::Range, Refusal::Overlapping.to_string()).into());
     }
     let number = take_number(conn, &row, date)?;
-    let admins = IdSet::new(admins(conn, id)?.into_iter().map(|id| id.0));
+    let admins = IdSet::new(before.admins.iter().map(|id| id.0));
     let draft = Draft { admins, ..several::draft_of(last) };
     let times = Times { date, starts_at: *starts_at, ends_at: *ends_at, exist: true };
     let (bookable, refused) = find_rooms(conn, &draft, Some(&last.row), &[Date { number, times }])?;
@@ -62,6 +64,8 @@ pub fn add(
     }
     let ids = several::create_all(conn, &draft, id, &bookable, &me.author, now)?;
     touch(conn, id, now)?;
+    let after = queries::get(conn, id)?;
+    record_change(conn, &before, &after, &[], &me.author, zone)?;
     ids.first().copied().ok_or_else(|| Problem::internal("no event was added").into())
 }
 

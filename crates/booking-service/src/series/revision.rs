@@ -20,7 +20,7 @@ use service_kit::{
 
 use super::{
     changes::{Also, day, forget_skipped, lock, set_admins, touch},
-    creation::{Date, count, find_rooms},
+    creation::{Date, find_rooms},
     extension::{Extension, Present, any_overlaps},
     queries::{self, Row, Series, as_text},
     refused::Refused,
@@ -362,8 +362,6 @@ impl Extended {
                 event_series::next_occurrence.eq(next),
             ))
             .execute(conn)?;
-        let new = several::create_all(conn, &self.draft, row.id, &bookable, by, now)?;
-        count(conn, new.len(), by, now)?;
-        Ok(new)
+        several::create_all(conn, &self.draft, row.id, &bookable, by, now)
     }
 }

@@ -64,9 +64,8 @@ pub fn later_occurrences(id: DbUuid, event: DbUuid, zone: Tz) -> Target<Caller> 
 }
 
 /// The series to which an operation adds an event.
-pub(super) fn extended(id: DbUuid, zone: Tz) -> Target<Caller> {
-    let fields = move |conn: &mut AnyConnection| Ok(own_fields(&queries::get(conn, id)?, zone));
-    Target::parent(lock_name(id)).recorded(&SERIES, id, Action::Changed, fields)
+pub(super) fn extended(id: DbUuid) -> Target<Caller> {
+    Target::parent(lock_name(id)).exclusive()
 }
 
 /// The fields of a series itself that the history records.
@@ -99,7 +98,8 @@ pub fn record_new_series(conn: &mut AnyConnection, id: DbUuid, by: &Author, zone
     if let (Value::Object(fields), Some(event)) = (&mut fields, series.events.last()) {
         fields.extend(event_fields(event, zone)?);
     }
-    history::created(conn, by, &SERIES, [(id, fields)])?;
+    // Its events count for the daily limit.
+    history::created(conn, &by.uncounted(), &SERIES, [(id, fields)])?;
     Ok(series)
 }
 
@@ -122,7 +122,11 @@ pub fn record_change(
         is_changed = true;
     }
     if !changes.is_empty() {
-        history::record(conn, by, &[Entry { kind: &SERIES, object: before.row.id, action: Action::Changed, changes }])?;
+        history::record(
+            conn,
+            &by.uncounted(),
+            &[Entry { kind: &SERIES, object: before.row.id, action: Action::Changed, changes }],
+        )?;
     }
     Ok(is_changed)
 }

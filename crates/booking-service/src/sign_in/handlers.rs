@@ -305,14 +305,14 @@ pub async fn create_token(
     body: Body<RequestToken>,
 ) -> Result<Reply, Failure> {
     let new = body.0.into();
-    who.creates(1)
-        .update(tokens_target(zone), move |conn, me| {
-            me.require_session()?;
-            stay_active(conn, me.id)?;
-            let (id, token) = tokens::issue(conn, me.id, &new, now.0)?;
-            Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone))?.secret())
-        })
-        .await
+    who.update(tokens_target(zone), move |conn, me| {
+        me.require_session()?;
+        stay_active(conn, me.id)?;
+        me.author.count(1);
+        let (id, token) = tokens::issue(conn, me.id, &new, now.0)?;
+        Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone))?.secret())
+    })
+    .await
 }
 
 /// List the caller's API tokens

@@ -109,7 +109,7 @@ pub async fn create(
     body: Body<RequestWebhook>,
 ) -> Result<Reply, Failure> {
     let (context, zone) = (Context::of(&club), club.zone);
-    let reply = who.creates(1).create(move |conn, me| {
+    let reply = who.create(move |conn, me| {
         let (id, answer) = create_recorded(conn, &context, &body.0, (me.id, &me.author), DbTimestamp(now.0), zone)?;
         Ok(Reply::created(&answer)?.with(header::LOCATION, format!("/api/webhooks/{id}")).secret())
     });
@@ -196,7 +196,7 @@ pub async fn delete(who: Privileged, Zone(zone): Zone, id: Path<Id>) -> Result<R
 #[post("/{webhookID}/test")]
 pub async fn test(who: Privileged, Zone(zone): Zone, now: Now, wake: Wake, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    let reply = who.creates(1).update(target(id, zone), move |conn, _| {
+    let reply = who.update(target(id, zone), move |conn, _| {
         let delivery = changes::test(conn, id, DbTimestamp(now.0))?;
         Reply::created(&ResponseDelivery::new(delivery, zone))
     });

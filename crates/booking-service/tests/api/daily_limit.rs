@@ -1,4 +1,4 @@
-//! The daily limit on what one member creates.
+//! The daily limit on what one member creates and changes.
 
 use std::thread;
 
@@ -8,8 +8,9 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    builders::{At, EVERYONE, event_body, merge, poll, poll_body, room_body},
+    builders::{At, EVERYONE, event_body, group, merge, poll, poll_body, room_body},
     harness::{ALICE, Answer, BOB, CAROL, Club, id},
+    series::series,
 };
 
 /// Creates something.
@@ -59,27 +60,58 @@ fn whatever_a_member_creates_counts(#[values(Sqlite, Postgres)] backend: Backend
     }
     limited(tag(&club, BOB, "newest"));
     limited(club.by(BOB).post("/api/events?dryRun=true", event(&club, 3)));
-    // Changes do not count, but the new tags that they bring do.
     let path = format!("/api/events/{made}");
     let with_tags = |names: &[&str]| {
         let tags: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
         merge([event(&club, 2), json!({"tags": tags})])
     };
-    club.by(BOB).put(&path, with_tags(&["old"])).expect(200);
+    // What changes nothing does not count, nor does an answer.
+    club.by(BOB).put(&path, event(&club, 2)).expect(200);
+    club.by(BOB).put(&format!("{path}/attendees/me"), json!({"schedule": "attendance"})).expect(204);
+    limited(club.by(BOB).put(&path, with_tags(&["old"])));
     limited(club.by(BOB).put(&path, with_tags(&["old", "newer"])));
     limited(club.by(BOB).post(&format!("{path}/tags"), json!({"name": "newer"})));
     let names = |tags: &Value| tags.as_array().unwrap().iter().map(|tag| tag["name"].clone()).collect::<Vec<_>>();
     assert_eq!(names(&club.by(BOB).get("/api/tags").json()), ["new", "old"]);
-    assert_eq!(names(&club.by(BOB).get(&path).json()["tags"]), ["old"]);
+    assert_eq!(club.by(BOB).get(&path).json()["tags"], json!([]));
     let metrics = club.anonymous().get("/metrics").expect(200).text();
-    assert!(metrics.contains("daily_limit_refusals_total 9\n"), "{metrics}");
-    // Deleting gives nothing back. A refusal is not stored: later the same key succeeds.
+    assert!(metrics.contains("daily_limit_refusals_total 10\n"), "{metrics}");
+    // Deleting gives nothing back, and restoring counts. A refusal is not stored: later the same key succeeds.
     club.by(BOB).delete(&path).expect(204);
+    limited(club.by(BOB).post(&format!("{path}/restore"), json!({})));
     let again = || club.by(BOB).header("idempotency-key", "l").post("/api/events", event(&club, 60));
     limited(again());
     tag(&club, CAROL, "carol").expect(201);
     club.clock.advance(TimeDelta::hours(24));
     again().expect(201);
+}
+
+#[rstest]
+fn changes_count_as_well(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--daily-limit", "14"]);
+    let (path, made) = series(&club, BOB, "S516", "FREQ=WEEKLY;COUNT=4");
+    let group = group(&club, BOB, "g", &[]);
+    // Each date of a series that changes is one.
+    let describe = |text: &str| club.by(BOB).patch(&path, json!({ "description": text }));
+    describe("a").expect(200);
+    describe("a").expect(200);
+    let tag = |n: usize| {
+        let event = made["events"][n]["eventId"].as_str().unwrap().to_owned();
+        club.by(BOB).post(&format!("/api/events/{event}/tags"), json!({"name": "rust"}))
+    };
+    // A new tag, and the event; then the event alone.
+    for n in [0, 1] {
+        tag(n).expect(204);
+    }
+    let body = |name: &str| json!({"name": name, "description": "", "open": true, "members": [], "admins": [id(BOB)]});
+    club.by(BOB).put(&format!("/api/groups/{group}"), body("h")).expect(200);
+    club.by(CAROL).put(&format!("/api/groups/{group}/members/me"), json!({})).expect(204);
+    limited(describe("b"));
+    assert_eq!(club.by(BOB).get(&path).json()["events"][0]["description"], "a");
+    club.by(BOB).put(&format!("/api/groups/{group}"), body("i")).expect(200);
+    limited(club.by(BOB).put(&format!("/api/groups/{group}"), body("j")));
+    limited(tag(2));
+    club.by(BOB).delete(&path).expect(204);
 }
 
 #[rstest]

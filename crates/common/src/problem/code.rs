@@ -78,9 +78,9 @@ crate::codes! {
     /// 429: the caller has too many idempotency keys.
     TOO_MANY_KEYS = 429 "too-many-keys", "Too many idempotency keys",
         "The caller has 1,000 live idempotency keys or 4 MiB of stored answers. Keys expire after 24 hours.";
-    /// 429: the caller has created too much.
-    DAILY_LIMIT = 429 "daily-limit", "Too much created in a day",
-        "The caller has created as many objects as allowed in 24 hours. Try again after `Retry-After` seconds.";
+    /// 429: the caller has created and changed too much.
+    DAILY_LIMIT = 429 "daily-limit", "Too much changed in a day",
+        "The caller has created and changed as many objects as allowed in 24 hours. Try again after `Retry-After` seconds.";
     /// 500: the service has a fault.
     INTERNAL = 500 "internal-error", "Something went wrong on our side",
         "The failure is logged under the request id in `instance`. Please report it with that id.";

@@ -119,12 +119,11 @@ pub async fn add(
 ) -> Result<Reply, Failure> {
     let new = body.0.into_new();
     let id = DbUuid::from(*user);
-    who.creates(1)
-        .update(Target::parent(format!("user {id}")), move |conn, me| {
-            let account = queries::add(conn, id, &new, DbTimestamp(now))?;
-            show_created(conn, id, account, me)
-        })
-        .await
+    who.update(Target::parent(format!("user {id}")), move |conn, me| {
+        let account = queries::add(conn, id, &new, DbTimestamp(now))?;
+        show_created(conn, id, account, me)
+    })
+    .await
 }
 
 /// One account of a user

@@ -55,7 +55,7 @@ pub async fn create(
     form: Form,
 ) -> Result<Reply, Failure> {
     let (user, values, again) = (DbUuid::from(*user), form.clone(), who.clone());
-    let result = who.creates(1).update(Target::parent(format!("user {user}")), move |conn, me| {
+    let result = who.update(Target::parent(format!("user {user}")), move |conn, me| {
         let request: AddAccountRequest = request(body(&form)).map_err(|failure| failure.0)?;
         let account = accounts::queries::add(conn, user, &request.into_new(), DbTimestamp(now))?;
         accounts::show_created(conn, user, account, me)?;

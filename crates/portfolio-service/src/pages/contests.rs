@@ -50,7 +50,7 @@ fn new_page(page: &PageContext, zone: Tz, values: &Form, problem: Option<&Proble
 /// Creates a contest.
 pub async fn create(page: PageContext, club: Club, who: Member, Now(now): Now, form: Form) -> Result<Reply, Failure> {
     let (values, again, zone) = (form.clone(), who.clone(), club.zone);
-    let result = who.creates(1).create(move |conn, me| {
+    let result = who.create(move |conn, me| {
         let request: CreateContestRequest = request(body(&form, zone, None)?).map_err(|failure| failure.0)?;
         let id = queries::create(conn, &request.into_draft(), me.id, DbTimestamp(now))?;
         contests::show_created(conn, id, me)?;

@@ -60,7 +60,7 @@ fn new_page(page: &PageContext, present: YearWithSemester, values: &Form, proble
 /// Creates a project, and goes on with its members.
 pub async fn create(page: PageContext, club: Club, who: Member, Now(now): Now, form: Form) -> Result<Reply, Failure> {
     let (values, again) = (form.clone(), who.clone());
-    let result = who.creates(1).create(move |conn, me| {
+    let result = who.create(move |conn, me| {
         let request: CreateProjectRequest = request(body(&form)?).map_err(|failure| failure.0)?;
         let id = queries::create(conn, &request.into_draft(), me.id, DbTimestamp(now))?;
         projects::show_created(conn, id, me)?;

@@ -87,7 +87,7 @@ pub async fn create(
     form: Form,
 ) -> Result<Reply, Failure> {
     let (contest, values, again) = (DbUuid::from(*contest), form.clone(), who.clone());
-    let result = who.creates(1).update(Target::parent(format!("contest {contest}")), move |conn, me| {
+    let result = who.update(Target::parent(format!("contest {contest}")), move |conn, me| {
         let request: AddContestTeamRequest = request(body(&form)).map_err(|failure| failure.0)?;
         let (members, now) = (users_of(conn, &form, "members")?, DbTimestamp(now));
         let team = queries::create(conn, contest, &request.into_draft(), me.id, now)?;

@@ -111,12 +111,11 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
 #[post("")]
 pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>) -> Result<Reply, Failure> {
     let draft = body.0.into_draft();
-    who.creates(1)
-        .create(move |conn, me| {
-            let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
-            show_created(conn, id, me)
-        })
-        .await
+    who.create(move |conn, me| {
+        let id = queries::create(conn, &draft, me.id, DbTimestamp(now))?;
+        show_created(conn, id, me)
+    })
+    .await
 }
 
 /// One project

@@ -123,12 +123,11 @@ pub async fn create(
     body: Body<AddContestTeamRequest>,
 ) -> Result<Reply, Failure> {
     let (contest, draft) = (DbUuid::from(*contest), body.0.into_draft());
-    who.creates(1)
-        .update(Target::parent(format!("contest {contest}")), move |conn, me| {
-            let team = queries::create(conn, contest, &draft, me.id, DbTimestamp(now))?;
-            show_created(conn, contest, team, me)
-        })
-        .await
+    who.update(Target::parent(format!("contest {contest}")), move |conn, me| {
+        let team = queries::create(conn, contest, &draft, me.id, DbTimestamp(now))?;
+        show_created(conn, contest, team, me)
+    })
+    .await
 }
 
 /// One team of a contest

@@ -144,7 +144,7 @@ fn a_bad_credential_counts_by_address() {
 #[test]
 fn a_member_creates_only_so_much_in_a_day() {
     on_both(&["--daily-limit", "4"], |club| {
-        project(club, BOB, "robot");
+        let robot = project(club, BOB, "robot");
         let cup = contest(club, BOB, "cup");
         team(club, BOB, &cup, "club A");
         let account = json!({"type": 5, "url": "https://github.com/bob", "displayName": "bob"});
@@ -161,6 +161,9 @@ fn a_member_creates_only_so_much_in_a_day() {
             answer.refused(429, "daily-limit");
         }
         project(club, CAROL, "another");
+        // Changes count as well, but for those that change nothing.
+        club.by(BOB).patch(&robot, json!({"name": "robot"})).expect(204);
+        club.by(BOB).patch(&robot, json!({"name": "rover"})).refused(429, "daily-limit");
         // Admins have no limit.
         (0..5).for_each(|number| {
             project(club, ALICE, &format!("another {number}"));

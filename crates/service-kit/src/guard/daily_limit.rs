@@ -1,5 +1,5 @@
-//! The number of objects that one user may create in 24 hours (contract, "Fairness"). It is stored, so it holds for all
-//! replicas and across restarts.
+//! The number of objects that one user may create and change in 24 hours (contract, "Fairness"). It is stored, so it holds
+//! for all replicas and across restarts.
 
 use chrono::TimeDelta;
 use common::{
@@ -21,9 +21,9 @@ use crate::{
 /// The period begins with the first object.
 const PERIOD: TimeDelta = TimeDelta::hours(24);
 
-/// Counts objects that a user has created, at the end of the transaction that creates them: the lock on the user's row
-/// is the last one that it takes.
-pub fn record(conn: &mut AnyConnection, user: DbUuid, number: i32, now: DbTimestamp) -> Result<(), Error> {
+/// Counts objects that a user has created or changed, at the end of the transaction that does so: the lock on the user's
+/// row is the last one that it takes.
+pub(super) fn record(conn: &mut AnyConnection, user: DbUuid, number: i32, now: DbTimestamp) -> Result<(), Error> {
     let row = (
         creations::user_id.eq(user),
         creations::expires_at.eq(DbTimestamp(now.plus(PERIOD))),

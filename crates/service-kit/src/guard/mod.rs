@@ -7,7 +7,7 @@
 
 mod authenticator;
 pub mod conditional;
-pub mod daily_limit;
+mod daily_limit;
 mod dry_run;
 pub mod idempotency;
 mod shared;
@@ -43,8 +43,6 @@ pub struct Guard<A> {
     queue: Option<QueueKey>,
     is_dry_run: bool,
     is_one_statement: bool,
-    /// The objects that the operation creates, if the daily limit applies to it.
-    creates: Option<i32>,
 }
 
 impl<A> Clone for Guard<A> {
@@ -77,7 +75,7 @@ impl<A: Authenticator> FromRequest for Guard<A> {
                 // A look-up of its own, so that the operations of a user with many new credentials have one owner.
                 Admission::wait(&request).await?;
             }
-            Ok(Self { shared, request, queue: None, is_dry_run: false, is_one_statement: false, creates: None })
+            Ok(Self { shared, request, queue: None, is_dry_run: false, is_one_statement: false })
         })
     }
 }
@@ -246,13 +244,13 @@ impl<A: Authenticator> Guard<A> {
         mut operation: Operation<A::Caller>,
     ) -> Result<Reply, Failure> {
         let (shared, conditions) = (self.shared.clone(), Conditions::from_request(&self.request)?);
-        let (is_dry_run, creates) = (self.is_dry_run, self.creates);
+        let is_dry_run = self.is_dry_run;
         let key = IdempotencyKey::from_request(&self.request)?.filter(|_| !is_dry_run);
         let result = self.shared.state.database.write_keyed(self.shared.owner(), self.queue, move |conn| {
             let caller = shared.admit(conn, Access::Write)?.caller;
             let mut operation = |conn: &mut AnyConnection, caller: &A::Caller, recorded: Option<&mut Recorded>| {
                 let reply = run_recorded(conn, caller, recorded, &mut operation)?;
-                shared.count_creations(conn, caller, creates)?;
+                shared.count_changes(conn, caller)?;
                 Ok(reply)
             };
             let mut operation = |conn: &mut AnyConnection| {
@@ -315,14 +313,6 @@ impl<A: Authenticator> Guard<A> {
     #[must_use]
     pub fn queued_by(mut self, key: &impl Hash) -> Self {
         self.queue = Some(QueueKey::new(key));
-        self
-    }
-
-    /// Applies the daily limit to an operation that creates this number of objects, besides those that it
-    /// [records](daily_limit::record) itself.
-    #[must_use]
-    pub fn creates(mut self, number: i32) -> Self {
-        self.creates = Some(number);
         self
     }
 

@@ -21,6 +21,7 @@ use crate::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::Author,
     http::{Reply, client_ip::ClientIp, notes::RequestNotes, rate_limit::RateLimitKey},
     state::AppState,
 };
@@ -106,23 +107,15 @@ impl<A: Authenticator> Shared<A> {
         }
     }
 
-    /// Counts what an operation has created, and refuses what exceeds the limit of the caller.
-    pub(super) fn count_creations(
-        &self,
-        conn: &mut AnyConnection,
-        caller: &A::Caller,
-        number: Option<i32>,
-    ) -> Result<(), Error> {
-        let (Some(number), Some(user), false) = (number, caller.user(), caller.has_special_rights()) else {
-            return Ok(());
-        };
-        if self.state.daily_limit == 0 {
+    /// Counts what an operation has created and changed, and refuses what exceeds the limit of the caller.
+    pub(super) fn count_changes(&self, conn: &mut AnyConnection, caller: &A::Caller) -> Result<(), Error> {
+        let number = caller.author().map_or(0, Author::counted);
+        let (Some(user), false) = (caller.user(), caller.has_special_rights()) else { return Ok(()) };
+        if self.state.daily_limit == 0 || number == 0 {
             return Ok(());
         }
         let (user, now) = (DbUuid(user), self.state.clock.now());
-        if number > 0 {
-            daily_limit::record(conn, user, number, DbTimestamp(now))?;
-        }
+        daily_limit::record(conn, user, number, DbTimestamp(now))?;
         daily_limit::check(conn, user, self.state.daily_limit, now).inspect_err(|_| {
             self.state.metrics.daily_limit_refusals.inc();
         })

@@ -1,6 +1,9 @@
 //! Who makes a change.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicI32, Ordering},
+};
 
 use crate::database::types::{DbTimestamp, DbUuid};
 
@@ -35,12 +38,31 @@ pub struct Author {
     pub request_id: Option<Arc<str>>,
     /// The time.
     pub at: DbTimestamp,
+    /// How many objects they have created and changed in this transaction, for the daily limit.
+    pub counter: Arc<AtomicI32>,
 }
 
 impl Author {
     /// A change that is not made by a request.
     #[must_use]
     pub fn new(by: By, at: DbTimestamp) -> Self {
-        Self { actor: None, by, token: None, request_id: None, at }
+        Self { actor: None, by, token: None, request_id: None, at, counter: Arc::default() }
+    }
+
+    /// The same author, of whom nothing is counted.
+    #[must_use]
+    pub fn uncounted(&self) -> Self {
+        Self { counter: Arc::default(), ..self.clone() }
+    }
+
+    /// Counts objects for the daily limit. The rows of the history count by themselves.
+    pub fn count(&self, number: usize) {
+        self.counter.fetch_add(i32::try_from(number).unwrap_or(i32::MAX / 2), Ordering::Relaxed);
+    }
+
+    /// How many have been counted.
+    #[must_use]
+    pub fn counted(&self) -> i32 {
+        self.counter.load(Ordering::Relaxed)
     }
 }

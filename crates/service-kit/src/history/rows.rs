@@ -31,8 +31,10 @@ pub struct Entry {
     pub changes: Changes,
 }
 
-/// Writes rows.
+/// Writes rows, and counts them for the daily limit: but for deletions, and for polls whose events count.
 pub fn record(conn: &mut AnyConnection, author: &Author, entries: &[Entry]) -> Result<(), Error> {
+    let is_counted = |entry: &&Entry| !matches!(entry.action, Action::Deleted | Action::Confirmed);
+    author.count(entries.iter().filter(is_counted).count());
     let row = |entry: &Entry| {
         (
             history::at.eq(author.at),
