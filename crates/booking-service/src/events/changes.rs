@@ -102,17 +102,18 @@ pub struct Change<'a> {
 /// Stores a change of an event, but for its administrators and tags. A room that is made for it must exist.
 pub fn store(conn: &mut AnyConnection, change: &Change<'_>, now: DbTimestamp) -> Result<(), Error> {
     let Change { event, draft, location, is_by_itself } = change;
+    let Draft { name, description, shared, starts_at, ends_at, venue: _, group, open, admins: _, tags: _ } = draft;
     let id = event.id;
     let moved = !draft.has_time_of(event) || location.place != event.place || location.room != event.room_id;
     diesel::update(events::table.find(id))
         .set((
-            (events::name.eq(&draft.name), events::description.eq(&draft.description)),
-            events::text_key.eq(text_key(&draft.name, &draft.description)),
-            (events::shared.eq(draft.shared), events::starts_at.eq(draft.starts_at), events::ends_at.eq(draft.ends_at)),
-            events::is_long.eq(is_long(draft.starts_at, draft.ends_at)),
+            (events::name.eq(name), events::description.eq(description)),
+            events::text_key.eq(text_key(name, description)),
+            (events::shared.eq(*shared), events::starts_at.eq(*starts_at), events::ends_at.eq(*ends_at)),
+            events::is_long.eq(is_long(*starts_at, *ends_at)),
             (events::place_key.eq(place_key(&location.place)), events::place.eq(&location.place)),
             (events::room_id.eq(location.room), events::owns_room.eq(location.owns_room)),
-            (events::group_id.eq(draft.group), events::open.eq(draft.open), events::updated_at.eq(now)),
+            (events::group_id.eq(*group), events::open.eq(*open), events::updated_at.eq(now)),
             events::sequence.eq(event.sequence + i32::from(moved)),
             events::changed_by_itself.eq(event.changed_by_itself || (*is_by_itself && event.series_id.is_some())),
         ))

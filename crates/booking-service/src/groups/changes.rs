@@ -116,18 +116,19 @@ pub fn update(
     let before = get(conn, id)?;
     check_people(conn, group, &before.admins)?;
     let (old_members, old_admins) = (BTreeSet::from_iter(before.members), BTreeSet::from_iter(before.admins));
-    let (members, admins) = (group.members.as_ref().map_or_else(|| old_members.clone(), ids), ids(&group.admins));
+    let GroupFields { name, description, open, members, admins } = group;
+    let (members, admins) = (members.as_ref().map_or_else(|| old_members.clone(), ids), ids(admins));
     let row = &before.row;
-    if (&row.name, &row.description, row.open) == (&group.name, &group.description, group.open)
+    if (&row.name, &row.description, row.open) == (name, description, *open)
         && (&old_members, &old_admins) == (&members, &admins)
     {
         return Ok(());
     }
     diesel::update(groups::table.find(id))
         .set((
-            groups::name.eq(&group.name),
-            groups::description.eq(&group.description),
-            groups::open.eq(group.open),
+            groups::name.eq(name),
+            groups::description.eq(description),
+            groups::open.eq(*open),
             groups::updated_at.eq(now),
         ))
         .execute(conn)?;

@@ -215,33 +215,34 @@ async fn update_later(visit: Visit, who: SignedIn, id: DbUuid, series: DbUuid, f
 /// What a form changes of an event, as a change of the series from it on.
 fn change(conn: &mut AnyConnection, visit: &Visit, present: &EventDetail, draft: Draft) -> Result<SeriesChange, Error> {
     let row = &present.row;
+    let mut of_draft = draft.admins();
+    of_draft.sort_unstable();
+    let Draft { name, description, shared, starts_at, ends_at, venue, group, open, admins, tags } = draft;
     let days = |at: [DbTimestamp; 2]| at.map(|at| visit.local(at).date());
-    if days([draft.starts_at, draft.ends_at]) != days([row.starts_at, row.ends_at]) {
+    if days([starts_at, ends_at]) != days([row.starts_at, row.ends_at]) {
         let message = "can be another day only for one event";
         return Err(Problem::invalid("/date", BrokenRule::NotAllowed, message).into());
     }
     let time = |new: DbTimestamp, old: DbTimestamp| (new != old).then(|| visit.local(new).time());
-    let place = match &draft.venue {
+    let place = match &venue {
         Venue::Room(room) if *room == row.room_id => None,
         Venue::Room(room) => rooms::queries::find(conn, *room)?.map(|room| room.place),
         Venue::Place(place) => Some(place.clone()).filter(|place| *place != row.place),
     };
-    let tags: BTreeSet<_> = present.tags.iter().map(|tag| (tag.name.clone(), tag.locked)).collect();
-    let mut admins: Vec<_> = draft.admins();
-    admins.sort_unstable();
+    let present_tags: BTreeSet<_> = present.tags.iter().map(|tag| (tag.name.clone(), tag.locked)).collect();
     Ok(SeriesChange {
         from: row.starts_at,
         include_changed: false,
-        start: time(draft.starts_at, row.starts_at),
-        end: time(draft.ends_at, row.ends_at),
+        start: time(starts_at, row.starts_at),
+        end: time(ends_at, row.ends_at),
         place,
-        shared: Some(draft.shared).filter(|shared| *shared != row.shared),
-        open: Some(draft.open).filter(|open| *open != row.open),
-        group: Some(draft.group).filter(|group| *group != row.group_id),
-        admins: (admins != present.admins).then_some(draft.admins),
-        tags: (draft.tags.iter().cloned().collect::<BTreeSet<_>>() != tags).then_some(draft.tags),
-        name: Some(draft.name).filter(|name| *name != row.name),
-        description: Some(draft.description).filter(|description| *description != row.description),
+        shared: Some(shared).filter(|shared| *shared != row.shared),
+        open: Some(open).filter(|open| *open != row.open),
+        group: Some(group).filter(|group| *group != row.group_id),
+        admins: (of_draft != present.admins).then_some(admins),
+        tags: (tags.iter().cloned().collect::<BTreeSet<_>>() != present_tags).then_some(tags),
+        name: Some(name).filter(|name| *name != row.name),
+        description: Some(description).filter(|description| *description != row.description),
         until: None,
     })
 }

@@ -139,20 +139,34 @@ impl RequestEventSeriesUpdate {
     /// The change as [`revision`](super::revision) takes it.
     #[must_use]
     pub fn into_change(self, include_changed: bool, now: DbTimestamp) -> SeriesChange {
+        let Self {
+            from,
+            name,
+            description,
+            place,
+            shared_room,
+            open,
+            group_id,
+            admins,
+            tags,
+            start_time,
+            end_time,
+            until,
+        } = self;
         SeriesChange {
-            from: self.from.map_or(now, DbTimestamp),
+            from: from.map_or(now, DbTimestamp),
             include_changed,
-            name: self.name.map(Text::into_inner),
-            description: self.description.map(Text::into_inner),
-            place: self.place.map(Text::into_inner),
-            shared: self.shared_room,
-            open: self.open,
-            group: self.group_id.map(Into::into),
-            admins: self.admins,
-            tags: self.tags.map(RequestEventTags::into_pairs),
-            start: self.start_time.map(|time| time.0),
-            end: self.end_time.map(|time| time.0),
-            until: self.until.map(|date| date.0),
+            name: name.map(Text::into_inner),
+            description: description.map(Text::into_inner),
+            place: place.map(Text::into_inner),
+            shared: shared_room,
+            open,
+            group: group_id.map(Into::into),
+            admins,
+            tags: tags.map(RequestEventTags::into_pairs),
+            start: start_time.map(|time| time.0),
+            end: end_time.map(|time| time.0),
+            until: until.map(|date| date.0),
         }
     }
 }

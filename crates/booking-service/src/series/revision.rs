@@ -87,6 +87,21 @@ impl SeriesChange {
     /// An event after the change; with `false` if the clocks skip its start or end.
     fn draft(&self, event: &Event, zone: Tz) -> Result<(Draft, bool), Error> {
         let present = several::draft_of(event);
+        let Self {
+            from: _,
+            include_changed: _,
+            name,
+            description,
+            place,
+            shared,
+            open,
+            group,
+            admins,
+            tags,
+            start,
+            end,
+            until: _,
+        } = self;
         let local = |at: DbTimestamp| at.utc().with_timezone(&zone).naive_local();
         let mut exist = true;
         let mut at_time = |at: DbTimestamp, time: Option<NaiveTime>, after: Option<DbTimestamp>| {
@@ -98,24 +113,24 @@ impl SeriesChange {
                 || Problem::invalid("/startTime", BrokenRule::Range, "is too near the end of the calendar");
             later.or_else(|| instant_or_next(date, time, zone)).map(DbTimestamp).ok_or_else(out_of_range)
         };
-        let starts_at = at_time(present.starts_at, self.start, None)?;
+        let starts_at = at_time(present.starts_at, *start, None)?;
         // Where the clocks show the end twice, the first time after the start.
-        let ends_at = at_time(present.ends_at, self.end, Some(starts_at))?;
+        let ends_at = at_time(present.ends_at, *end, Some(starts_at))?;
         if exist && starts_at >= ends_at {
             let message = "must be after the start of every occurrence";
             return Err(Problem::invalid("/endTime", BrokenRule::OutOfOrder, message).into());
         }
         let draft = Draft {
-            name: self.name.clone().unwrap_or(present.name),
-            description: self.description.clone().unwrap_or(present.description),
-            shared: self.shared.unwrap_or(present.shared),
+            name: name.clone().unwrap_or(present.name),
+            description: description.clone().unwrap_or(present.description),
+            shared: shared.unwrap_or(present.shared),
             starts_at,
             ends_at,
-            venue: self.place.clone().map_or(present.venue, Venue::Place),
-            group: self.group.unwrap_or(present.group),
-            open: self.open.unwrap_or(present.open),
-            admins: self.admins.clone().unwrap_or(present.admins),
-            tags: self.tags.clone().unwrap_or(present.tags),
+            venue: place.clone().map_or(present.venue, Venue::Place),
+            group: group.unwrap_or(present.group),
+            open: open.unwrap_or(present.open),
+            admins: admins.clone().unwrap_or(present.admins),
+            tags: tags.clone().unwrap_or(present.tags),
         };
         Ok((draft, exist))
     }

@@ -73,11 +73,12 @@ pub struct Changes {
 
 impl Changes {
     /// Whether the contest has these values already.
-    fn are_in(&self, (row, link, description): &(Row, String, String)) -> bool {
-        self.name.as_ref().is_none_or(|name| *name == row.name)
-            && self.link.as_ref().is_none_or(|new| new == link)
-            && self.description.as_ref().is_none_or(|new| new == description)
-            && self.duration.is_none_or(|duration| timestamps(duration) == (row.since, row.until))
+    fn are_in(&self, (row, present_link, present_description): &(Row, String, String)) -> bool {
+        let Self { name, link, description, duration } = self;
+        name.as_ref().is_none_or(|name| *name == row.name)
+            && link.as_ref().is_none_or(|new| new == present_link)
+            && description.as_ref().is_none_or(|new| new == present_description)
+            && duration.is_none_or(|duration| timestamps(duration) == (row.since, row.until))
     }
 }
 
@@ -162,15 +163,13 @@ pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTi
     if changes.are_in(&get(conn, id)?) {
         return Ok(());
     }
+    let Changes { name, link, description, duration } = changes;
     let rows = diesel::update(contests::table.find(id))
         .set((
-            changes.name.as_ref().map(|name| contests::name.eq(name)),
-            changes.link.as_ref().map(|link| contests::link.eq(link)),
-            changes.description.as_ref().map(|description| contests::description.eq(description)),
-            changes
-                .duration
-                .map(timestamps)
-                .map(|(since, until)| (contests::since.eq(since), contests::until.eq(until))),
+            name.as_ref().map(|name| contests::name.eq(name)),
+            link.as_ref().map(|link| contests::link.eq(link)),
+            description.as_ref().map(|description| contests::description.eq(description)),
+            duration.map(timestamps).map(|(since, until)| (contests::since.eq(since), contests::until.eq(until))),
             contests::updated_at.eq(now),
         ))
         .execute(conn)

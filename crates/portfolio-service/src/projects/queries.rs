@@ -106,11 +106,12 @@ pub struct Changes {
 
 impl Changes {
     /// Whether the project has these values already.
-    fn are_in(&self, (row, link, description): &Detail) -> bool {
-        self.name.as_ref().is_none_or(|name| *name == row.name)
-            && self.link.as_ref().is_none_or(|new| new == link)
-            && self.description.as_ref().is_none_or(|new| new == description)
-            && self.span.is_none_or(|span| Columns::from(span) == Columns::from((row.since, row.until)))
+    fn are_in(&self, (row, present_link, present_description): &Detail) -> bool {
+        let Self { name, link, description, span } = self;
+        name.as_ref().is_none_or(|name| *name == row.name)
+            && link.as_ref().is_none_or(|new| new == present_link)
+            && description.as_ref().is_none_or(|new| new == present_description)
+            && span.is_none_or(|span| Columns::from(span) == Columns::from((row.since, row.until)))
     }
 }
 
@@ -268,12 +269,13 @@ pub fn update(conn: &mut AnyConnection, id: DbUuid, changes: &Changes, now: DbTi
     if changes.are_in(&get(conn, id)?) {
         return Ok(());
     }
-    let span = changes.span.map(Columns::from);
+    let Changes { name, link, description, span } = changes;
+    let span = span.map(Columns::from);
     let rows = diesel::update(projects::table.find(id))
         .set((
-            changes.name.as_ref().map(|name| projects::name.eq(name)),
-            changes.link.as_ref().map(|link| projects::link.eq(link)),
-            changes.description.as_ref().map(|description| projects::description.eq(description)),
+            name.as_ref().map(|name| projects::name.eq(name)),
+            link.as_ref().map(|link| projects::link.eq(link)),
+            description.as_ref().map(|description| projects::description.eq(description)),
             span.map(|span| (projects::since.eq(span.since), projects::until.eq(span.until))),
             projects::updated_at.eq(now),
         ))

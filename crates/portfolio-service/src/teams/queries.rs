@@ -55,11 +55,12 @@ pub struct Changes {
 
 impl Changes {
     /// Whether the team has these values already.
-    fn are_in(&self, (row, link, description): &(Row, String, String)) -> bool {
-        self.name.as_ref().is_none_or(|name| *name == row.name)
-            && self.link.as_ref().is_none_or(|new| new == link)
-            && self.description.as_ref().is_none_or(|new| new == description)
-            && self.result.as_ref().is_none_or(|result| *result == row.result)
+    fn are_in(&self, (row, present_link, present_description): &(Row, String, String)) -> bool {
+        let Self { name, link, description, result } = self;
+        name.as_ref().is_none_or(|name| *name == row.name)
+            && link.as_ref().is_none_or(|new| new == present_link)
+            && description.as_ref().is_none_or(|new| new == present_description)
+            && result.as_ref().is_none_or(|result| *result == row.result)
     }
 }
 
@@ -224,12 +225,13 @@ pub fn update(
     if changes.are_in(&get(conn, contest, id)?) {
         return Ok(());
     }
+    let Changes { name, link, description, result } = changes;
     let rows = diesel::update(contest_teams::table.find(id))
         .set((
-            changes.name.as_ref().map(|name| contest_teams::name.eq(name)),
-            changes.link.as_ref().map(|link| contest_teams::link.eq(link)),
-            changes.description.as_ref().map(|description| contest_teams::description.eq(description)),
-            changes.result.as_ref().map(|result| contest_teams::result.eq(result)),
+            name.as_ref().map(|name| contest_teams::name.eq(name)),
+            link.as_ref().map(|link| contest_teams::link.eq(link)),
+            description.as_ref().map(|description| contest_teams::description.eq(description)),
+            result.as_ref().map(|result| contest_teams::result.eq(result)),
             contest_teams::updated_at.eq(now),
         ))
         .execute(conn)?;
