@@ -1,6 +1,6 @@
 //! Assembles the service from its slices (operations, pages, OpenAPI document) and starts it.
 
-use std::{io, time::Duration};
+use std::{io, sync::OnceLock, time::Duration};
 
 use actix_web::{
     HttpRequest,
@@ -65,6 +65,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     front_form_paths: pages::FORM_PATHS,
     purge: deletion::purge,
     document: Document::openapi,
+    interface: OnceLock::new(),
 };
 
 fn routes(config: &mut ServiceConfig<'_>) {
@@ -203,14 +204,14 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let provider = Data::new(Provider::new(config).map_err(io::Error::other)?);
     let url = config.database_url().map_err(io::Error::other)?;
     // Takes as long as opening the database.
-    let document = tokio::task::spawn_blocking(|| INFO.openapi());
+    let interface = tokio::task::spawn_blocking(|| INFO.interface());
     let db = open(config).await?;
     let (name, now) = (club.everyone_group.clone(), DbTimestamp(clock.now()));
     db.write(JobOwner::Internal, move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
         .await
         .map_err(|error| io::Error::other(format!("{url}: {}", error.describe())))?;
-    let document = document.await?;
-    let state = AppState::new(&INFO, &document, &config.server, db.clone(), clock.clone(), club.answer_options());
+    interface.await?;
+    let state = AppState::new(&INFO, &config.server, db.clone(), clock.clone(), club.answer_options());
     sync_at_start(&state, &club).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await

@@ -70,7 +70,7 @@ impl<'a> Words<'a> {
     /// For what everybody gets in English.
     #[must_use]
     pub fn english(state: &'a AppState) -> Self {
-        Self(&state.texts, Language::English)
+        Self(&state.interface.texts, Language::English)
     }
 
     fn span(self, since: String, until: Option<String>) -> String {
@@ -85,7 +85,7 @@ impl<'a> Words<'a> {
 
 impl<'a> From<&'a PageContext> for Words<'a> {
     fn from(page: &'a PageContext) -> Self {
-        Self(&page.state().texts, page.language)
+        Self(&page.state().interface.texts, page.language)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The operations of the service, its OpenAPI document, and its start.
 
-use std::io;
+use std::{io, sync::OnceLock};
 
 use actix_web::{
     get,
@@ -72,6 +72,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     front_form_paths: pages::FORM_PATHS,
     purge: deletion::purge,
     document: Document::openapi,
+    interface: OnceLock::new(),
 };
 
 fn routes(config: &mut ServiceConfig<'_>) {
@@ -170,13 +171,13 @@ impl Modify for Security {
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
     // Takes as long as opening the database.
-    let document = tokio::task::spawn_blocking(|| INFO.openapi());
+    let interface = tokio::task::spawn_blocking(|| INFO.interface());
     let db = open(config).await?;
     let identity = config.identity().map_err(|faults| io::Error::other(faults.join("; ")))?;
     let answer_options = club.answer_options(&identity);
     let Identity { proxies, bearer, .. } = identity;
-    let document = document.await?;
-    let state = AppState::new(&INFO, &document, &config.server, db.clone(), clock.clone(), answer_options);
+    interface.await?;
+    let state = AppState::new(&INFO, &config.server, db.clone(), clock.clone(), answer_options);
     sync::start(&state, &club, config.sync_interval).await;
     if config.demo
         && let Err(error) = demo::fill(&db, &club, clock.now()).await

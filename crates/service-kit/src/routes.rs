@@ -111,13 +111,13 @@ async fn problem(
 async fn openapi(req: HttpRequest, state: Data<AppState>) -> HttpResponse {
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "public, no-cache"));
-    if let Some(cached) = CachedTags::from_request(&req).matching(&state.document_tag) {
+    if let Some(cached) = CachedTags::from_request(&req).matching(&state.interface.document_tag) {
         return response.status(StatusCode::NOT_MODIFIED).insert_header((header::ETAG, cached.text())).finish();
     }
     response
-        .insert_header((header::ETAG, state.document_tag.text()))
+        .insert_header((header::ETAG, state.interface.document_tag.text()))
         .content_type("application/json")
-        .body(state.document.clone())
+        .body(state.interface.document.clone())
 }
 
 /// The script replaces the link to the sign-in by the name of the caller, and asks for that if there is a credential:

@@ -4,7 +4,7 @@ use std::{
     future::{Ready, ready},
     pin::Pin,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, OnceLock, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -85,6 +85,23 @@ pub struct ServiceInfo {
     pub purge: fn(&mut AnyConnection, DbTimestamp, i64) -> Result<usize, Error>,
     /// Title, version and description of the OpenAPI document, without the operations.
     pub document: fn() -> OpenApi,
+    /// Empty; [`ServiceInfo::interface`] fills it.
+    pub interface: OnceLock<Interface>,
+}
+
+/// The interface of a service, which no option changes. Computed once a process.
+pub struct Interface {
+    /// The version in the OpenAPI document.
+    pub version: String,
+    /// The OpenAPI document as JSON.
+    pub document: Bytes,
+    /// The entity tag of the document.
+    pub document_tag: ETag,
+    /// The names of the query parameters.
+    pub parameter_names: ParameterNames,
+    /// The texts of the pages.
+    pub texts: Texts,
+    operations: PathMethods,
 }
 
 /// Renders a problem as a page: its body, media type and further headers. Status and the headers of every problem are
@@ -103,6 +120,22 @@ impl ServiceInfo {
         }
         openapi::complete(&mut document, self.codes, self.legacy);
         document
+    }
+
+    /// The interface. The first call computes it, which takes as long as opening a database.
+    pub fn interface(&self) -> &Interface {
+        self.interface.get_or_init(|| {
+            let document = self.openapi();
+            let json = document.to_json().unwrap_or_default();
+            Interface {
+                version: document.info.version.clone(),
+                document_tag: ETag::new(json.as_bytes(), None),
+                parameter_names: ParameterNames::new(&document),
+                texts: Texts::new(&self.texts),
+                operations: PathMethods::new(&document),
+                document: Bytes::from(json),
+            }
+        })
     }
 }
 
@@ -164,16 +197,10 @@ pub struct AppState {
     shutdown_hooks: RwLock<Vec<ShutdownHook>>,
     /// Its paths and their methods.
     pub paths: PathMethods,
-    /// The names of its query parameters.
-    pub parameter_names: ParameterNames,
-    /// Its OpenAPI document as JSON.
-    pub document: Bytes,
-    /// The entity tag of the document.
-    pub document_tag: ETag,
+    /// Its interface.
+    pub interface: &'static Interface,
     /// The front end that it serves, if any.
     pub static_files: Option<Arc<StaticFiles>>,
-    /// The texts of its pages.
-    pub texts: Texts,
     /// The name of the club, or nothing.
     pub club_name: String,
     /// The club's own site.
@@ -190,26 +217,27 @@ pub struct AppState {
 }
 
 impl AppState {
-    /// The state of a service that is about to start. `document` is [`ServiceInfo::openapi`].
+    /// The state of a service that is about to start.
     #[must_use]
     pub fn new(
         info: &'static ServiceInfo,
-        document: &OpenApi,
         options: &ServerOptions,
         database: Database,
         clock: Clock,
         answer_options: AnswerOptions,
     ) -> Data<Self> {
-        let json = document.to_json().unwrap_or_default();
+        let interface = info.interface();
         let keys = answer_options.keys.as_ref();
         let has_front_pages = options.static_folder.is_none();
         let front_pages =
             if has_front_pages { [info.front_page_paths, &COMMON_FRONT_PAGES].concat() } else { Vec::new() };
         let front_forms = if has_front_pages { info.front_form_paths } else { &[] };
-        let build = [&json, &answer_options.options, option_env!("REVISION").unwrap_or_default(), &program_version()];
+        let commit = option_env!("REVISION").unwrap_or_default();
+        let tag = interface.document_tag.text();
+        let build = [tag.as_str(), &answer_options.options, commit, &program_version()];
         Data::new(Self {
             info,
-            metrics: Metrics::new(info.name, &document.info.version, clock.now(), &database, keys),
+            metrics: Metrics::new(info.name, &interface.version, clock.now(), &database, keys),
             database,
             rate_limit: RateLimit::per_minute(options.rate_limit, &clock),
             daily_limit: options.daily_limit,
@@ -220,14 +248,11 @@ impl AppState {
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
             copies: CopyStatuses::default(),
             shutdown_hooks: RwLock::default(),
-            paths: PathMethods::new(document, &[info.page_paths, &front_pages].concat(), front_forms),
-            parameter_names: ParameterNames::new(document),
-            texts: Texts::new(&info.texts),
+            paths: interface.operations.with_pages(&[info.page_paths, &front_pages].concat(), front_forms),
+            interface,
             club_name: options.pages.club_name.clone().unwrap_or_default(),
             club_url: options.pages.club_url.clone(),
             build: etag::fingerprint(&build),
-            document_tag: ETag::new(json.as_bytes(), None),
-            document: Bytes::from(json),
             static_files: options.static_folder.clone().map(|folder| Arc::new(StaticFiles::new(folder))),
             answer_options,
             draining: AtomicBool::new(false),

@@ -305,8 +305,9 @@ impl Sender {
     async fn attempt(&self, delivery: DbUuid) -> Result<(), Error> {
         let (state, club, now) = (self.state.clone(), self.club.clone(), self.now());
         let database = &self.state.database;
-        let prepared = database
-            .write(JobOwner::Internal, move |conn| preparation::prepare(conn, delivery, &club, &state.texts, now));
+        let prepared = database.write(JobOwner::Internal, move |conn| {
+            preparation::prepare(conn, delivery, &club, &state.interface.texts, now)
+        });
         let (webhook, attempts, outcome) = match prepared.await? {
             Ok(message) => (message.webhook, message.attempts, self.send(message).await),
             Err(Nothing::Done | Nothing::Dropped) => return Ok(()),

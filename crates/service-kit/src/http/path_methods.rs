@@ -7,13 +7,13 @@ use utoipa::openapi::OpenApi;
 pub const ROOT_PATHS: &[&str] =
     &["/livez", "/readyz", "/metrics", "/problems", "/problems/{code}", "/openapi.json", "/docs", "/docs/{tail:.*}"];
 
-/// The paths of a document and the methods of each.
+/// Paths and the methods of each.
 pub struct PathMethods(Vec<(ResourceDef, Vec<Method>)>);
 
 impl PathMethods {
-    /// The paths of `document`, those of pages and of forms, and [`ROOT_PATHS`].
+    /// The paths of `document`.
     #[must_use]
-    pub fn new(document: &OpenApi, pages: &[&str], forms: &[&str]) -> Self {
+    pub fn new(document: &OpenApi) -> Self {
         let operations = document.paths.paths.iter().map(|(path, item)| {
             let methods = [
                 (item.get.is_some(), Method::GET),
@@ -26,10 +26,16 @@ impl PathMethods {
             let methods = methods.into_iter().filter_map(|(exists, method)| exists.then_some(method)).collect();
             (ResourceDef::new(path.as_str()), methods)
         });
+        Self(operations.collect())
+    }
+
+    /// These paths, those of pages and of forms, and [`ROOT_PATHS`].
+    #[must_use]
+    pub fn with_pages(&self, pages: &[&str], forms: &[&str]) -> Self {
         let root =
             ROOT_PATHS.iter().chain(pages).map(|path| (ResourceDef::new(*path), vec![Method::GET, Method::HEAD]));
         let forms = forms.iter().map(|path| (ResourceDef::new(*path), vec![Method::POST]));
-        Self(operations.chain(root).chain(forms).collect())
+        Self(self.0.iter().cloned().chain(root).chain(forms).collect())
     }
 
     /// The methods of a path as the value of an `Allow` header, or `None` for an unknown path. A literal path such as

@@ -20,7 +20,7 @@ pub async fn parameter_names<B: MessageBody>(
     mut req: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<B>, Error> {
-    if let Some(query) = app_state(&req)?.parameter_names.corrected(req.query_string()) {
+    if let Some(query) = app_state(&req)?.interface.parameter_names.corrected(req.query_string()) {
         let uri = with_query(req.uri(), &query).map_err(|error| Failure(Problem::internal(error)))?;
         req.head_mut().uri = uri;
     }

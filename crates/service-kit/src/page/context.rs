@@ -67,13 +67,13 @@ impl PageContext {
     /// A text without values.
     #[must_use]
     pub fn text(&self, key: &str) -> String {
-        self.state.texts.get(self.language, key, &[])
+        self.state.interface.texts.get(self.language, key, &[])
     }
 
     /// A text with values.
     #[must_use]
     pub fn format(&self, key: &str, arguments: &[Argument<'_>]) -> String {
-        self.state.texts.get(self.language, key, arguments)
+        self.state.interface.texts.get(self.language, key, arguments)
     }
 
     /// A text with a number, `$n`.
@@ -85,7 +85,7 @@ impl PageContext {
     /// A text, if there is one.
     #[must_use]
     pub fn find(&self, key: &str) -> Option<String> {
-        self.state.texts.find(self.language, key, &[])
+        self.state.interface.texts.find(self.language, key, &[])
     }
 
     /// A day in an element that programs read.

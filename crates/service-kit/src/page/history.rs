@@ -124,7 +124,7 @@ impl Sentences<'_> {
     }
 
     fn find(&self, key: &str, arguments: &[Argument<'_>]) -> Option<String> {
-        self.page.state().texts.find(self.page.language, key, arguments)
+        self.page.state().interface.texts.find(self.page.language, key, arguments)
     }
 
     /// What happened to a field; for a list, what was added and what was removed.

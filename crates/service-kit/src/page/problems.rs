@@ -60,7 +60,7 @@ impl PageContext {
     pub fn explain(&self, problem: &Problem) -> Markup {
         let retry_after = problem.headers().iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
         let seconds = retry_after.and_then(|(_, seconds)| seconds.parse::<u32>().ok()).unwrap_or(1);
-        let find = |key: &str| self.state().texts.find(self.language, key, &[("seconds", seconds.into())]);
+        let find = |key: &str| self.state().interface.texts.find(self.language, key, &[("seconds", seconds.into())]);
         let of_code = find(&format!("problem-{}-about", problem.code().name));
         let about = of_code.clone().or_else(|| find(&format!("problem-{}-about", problem.status())));
         let is_special = match (&of_code, &about) {

@@ -5,6 +5,7 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
     sync::{
+        OnceLock,
         atomic::{AtomicUsize, Ordering},
         mpsc,
     },
@@ -56,6 +57,7 @@ static INFO: ServiceInfo = ServiceInfo {
     front_page_paths: &[],
     front_form_paths: &[],
     purge: |_, _, _| Ok(0),
+    interface: OnceLock::new(),
     document: || OpenApi::new(Info::new("test", "7"), Paths::new()),
 };
 
@@ -181,7 +183,6 @@ impl Server {
                 };
                 let service = AppState::new(
                     &INFO,
-                    &INFO.openapi(),
                     &options,
                     Database::open(&url, limits),
                     Clock::default(),
