@@ -12,6 +12,7 @@ use diesel_migrations::embed_migrations;
 use service_kit::{
     database::{Database, JobOwner, migrate::Migrations, types::DbTimestamp},
     directory,
+    error::Error,
     server::{Running, listen},
     state::{AppState, ServiceInfo},
 };
@@ -206,23 +207,22 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     // Takes as long as opening the database.
     let interface = tokio::task::spawn_blocking(|| INFO.interface());
     let db = open(config).await?;
+    let at_start = db.for_start();
+    let failed = |error: Error| io::Error::other(format!("{url}: {}", error.describe()));
     let (name, now) = (club.everyone_group.clone(), DbTimestamp(clock.now()));
     db.write(JobOwner::Internal, move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
         .await
-        .map_err(|error| io::Error::other(format!("{url}: {}", error.describe())))?;
+        .map_err(failed)?;
     interface.await?;
     let state = AppState::new(&INFO, &config.server, db.clone(), clock.clone(), club.answer_options());
-    sync_at_start(&state, &club).await;
-    if config.demo
-        && let Err(error) = demo::fill(&db, &club, clock.now()).await
-    {
-        db.log_failure("the demo data is missing", error);
+    sync_at_start(&state, &at_start, &club, config.demo).await;
+    if config.demo {
+        demo::fill(&at_start, &club, clock.now()).await.map_err(failed)?;
     }
     let members = match club.sign_in_policy {
         SignInPolicy::Directory => "the people in the directory",
         SignInPolicy::Anyone => "everybody who signs in",
     };
-    let url = config.database_url().map_err(io::Error::other)?;
     log::info!("database {url}; time zone {}; members: {members}", config.time_zone);
     let (provider_to_check, public_url) = (provider.clone(), config.server.public_origin());
     // In the background, so that the start does not wait for the provider.
@@ -234,12 +234,11 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         async move { last_use.flush().await }
     });
     let keys = club.keys.clone();
-    let sends = db.write(JobOwner::Internal, move |conn| {
+    let sends = at_start.write(JobOwner::Internal, move |conn| {
         webhooks::changes::seal_again(conn, &keys)?;
         webhooks::queries::any_is_on(conn)
     });
-    let sends = sends.await;
-    let wake = Data::new(webhooks::start(&state, &club, sends.unwrap_or(true)));
+    let wake = Data::new(webhooks::start(&state, &club, sends.await.map_err(failed)?));
     let club = Data::new(club);
     listen(state, &config.server, move |app| {
         app.app_data(club.clone()).app_data(provider.clone());
@@ -248,20 +247,21 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
 }
 
 /// Copies users and groups from the directory, if there is one. An error does not stop the start. A sync that takes
-/// longer than five seconds continues in the background.
-async fn sync_at_start(state: &Data<AppState>, club: &Club) {
+/// longer than five seconds continues in the background, but the demonstration data waits for its members.
+async fn sync_at_start(state: &Data<AppState>, db: &Database, club: &Club, is_demo: bool) {
     if club.directory.is_none() {
         return;
     }
-    let (state, club, now) = (state.clone(), club.clone(), state.clock.now());
+    let (state, db, club, now) = (state.clone(), db.clone(), club.clone(), state.clock.now());
     let sync = actix_web::rt::spawn(async move {
-        let outcome = users::sync::run(&state.database, &club, false, now).await;
+        let outcome = users::sync::run(&db, &club, false, now).await;
         state.copies.record(directory::COPY, now, &outcome);
         if let Err(error) = outcome {
             state.database.log_failure("users and groups are not up to date", error);
         }
     });
-    if tokio::time::timeout(Duration::from_secs(5), sync).await.is_err() {
+    let patience = if is_demo { Duration::MAX } else { Duration::from_secs(5) };
+    if tokio::time::timeout(patience, sync).await.is_err() {
         log::warn!("the sync at start is slow and continues in the background");
     }
 }

@@ -12,7 +12,7 @@ use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
     database::{Database, migrate::Migrations},
-    error::Failure,
+    error::{Error, Failure},
     http::Reply,
     server::{Running, listen},
     state::{AppState, ServiceInfo},
@@ -178,16 +178,15 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let Identity { proxies, bearer, .. } = identity;
     interface.await?;
     let state = AppState::new(&INFO, &config.server, db.clone(), clock.clone(), answer_options);
-    sync::start(&state, &club, config.sync_interval).await;
-    if config.demo
-        && let Err(error) = demo::fill(&db, &club, clock.now()).await
-    {
-        // The service works without the demo data.
-        db.log_failure("the demo data is missing", error);
+    let at_start = db.for_start();
+    let failed = |error: Error| io::Error::other(error.describe());
+    sync::start(&state, &at_start, &club, config.sync_interval, config.demo).await;
+    if config.demo {
+        demo::fill(&at_start, &club, clock.now()).await.map_err(failed)?;
     }
     let booking = config.booking.source(&config.directory).map_err(io::Error::other)?;
     if booking.is_none() {
-        events::copy::drop_copy(&db).await.map_err(|error| io::Error::other(error.describe()))?;
+        events::copy::drop_copy(&at_start).await.map_err(failed)?;
     }
     let url = config.database_url().map_err(io::Error::other)?;
     log::info!("database {url}; time zone {}", config.time_zone);

@@ -2,7 +2,7 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::mpsc, time::Duration};
 
 use actix_web::rt::System;
 use booking_service::{
@@ -11,7 +11,7 @@ use booking_service::{
     server,
 };
 use chrono::{DateTime, FixedOffset, TimeDelta};
-use diesel::prelude::*;
+use diesel::{connection::SimpleConnection, prelude::*};
 use serde_json::{Value, json};
 use service_kit::database::{
     AnyConnection, Url,
@@ -22,7 +22,7 @@ use crate::{
     builders::each,
     double_booking::double_bookings,
     harness::{ALICE, BOB, Club, postgres_schema},
-    process::Process,
+    process::{Process, until},
 };
 
 fn demo(backend: Backend) -> Club {
@@ -119,6 +119,7 @@ fn the_club_has_six_polls_in_every_state(#[values(Sqlite, Postgres)] backend: Ba
     assert!(!list(&club, "/api/users/me/draft-events").is_empty());
 }
 
+/// Takes seconds: both databases are filled by the functions of the operations.
 #[test]
 fn both_databases_show_the_same_club_on_the_same_day() {
     let today = |club: &Club| club.clock.now().utc().with_timezone(&club.config.time_zone).date_naive();
@@ -174,7 +175,7 @@ fn concurrent_fills_fill_once(#[values(Sqlite, Postgres)] backend: Backend) {
         System::new().block_on(async {
             let db = server::open(&club.config).await.unwrap();
             // A fill that waits too long for another one fails and changes nothing.
-            let _ = fill(&db, &settings, club.clock.now()).await;
+            let _ = fill(&db.for_start(), &settings, club.clock.now()).await;
         });
     };
     std::thread::scope(|scope| {
@@ -187,6 +188,29 @@ fn concurrent_fills_fill_once(#[values(Sqlite, Postgres)] backend: Backend) {
     assert_eq!(double_bookings(&club), []);
     // The demo makes no member of a real directory privileged.
     assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);
+}
+
+/// No request waits for the work of a start, so it has no time limit of a request.
+#[test]
+fn a_slow_database_is_filled_as_well() {
+    let mut club = Club::start(Backend::Postgres);
+    club.stop_all();
+    club.config.demo = true;
+    let (mut other, mut conn) = (club.connect(), club.connect());
+    other.batch_execute("BEGIN; LOCK TABLE rooms IN SHARE MODE").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let waits = "SELECT 1 / count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database \
+                         WHERE datname = current_database() AND NOT granted AND relation = 'rooms'::regclass";
+            until("the start waits", || conn.batch_execute(waits).is_ok());
+            // Longer than a request waits for a lock.
+            let (_keep, never) = mpsc::channel::<()>();
+            let _ = never.recv_timeout(Duration::from_secs(4));
+            other.batch_execute("COMMIT").unwrap();
+        });
+        club.start_another();
+    });
+    assert_eq!(groups_made_here(&mut club.connect()), 3);
 }
 
 #[test]

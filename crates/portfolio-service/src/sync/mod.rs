@@ -118,32 +118,35 @@ pub fn apply(
 }
 
 /// Copies the directory at the start and then every `minutes`, or only at the start if that is 0. The service also
-/// starts if the directory cannot be read, and does not wait for a slow one.
-pub async fn start(state: &Data<AppState>, club: &Club, minutes: u64) {
+/// starts if the directory cannot be read, and does not wait for a slow one, but the demonstration data waits for its
+/// members. The first copy is written by `at_start`.
+pub async fn start(state: &Data<AppState>, at_start: &Database, club: &Club, minutes: u64, is_demo: bool) {
     if club.directory.is_none() {
         return;
     }
-    let (state, club) = (state.clone(), club.clone());
+    let (state, at_start, club) = (state.clone(), at_start.clone(), club.clone());
     let (sender, receiver) = tokio::sync::oneshot::channel();
     actix_web::rt::spawn(async move {
-        attempt(&state, &club).await;
+        attempt(&state, &at_start, &club).await;
+        drop(at_start);
         let _ = sender.send(());
         if minutes == 0 {
             return;
         }
         loop {
             tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
-            attempt(&state, &club).await;
+            attempt(&state, &state.database, &club).await;
         }
     });
-    if tokio::time::timeout(FIRST_SYNC_TIMEOUT, receiver).await.is_err() {
+    let patience = if is_demo { Duration::MAX } else { FIRST_SYNC_TIMEOUT };
+    if tokio::time::timeout(patience, receiver).await.is_err() {
         log::warn!("the club directory is slow; its users and groups come later");
     }
 }
 
-async fn attempt(state: &AppState, club: &Club) {
+async fn attempt(state: &AppState, db: &Database, club: &Club) {
     let now = state.clock.now();
-    let result = run(&state.database, club, false, now).await;
+    let result = run(db, club, false, now).await;
     state.copies.record(COPY, now, &result);
     if let Err(error) = result {
         state.database.log_failure("users and groups are not up to date", error);

@@ -102,9 +102,10 @@ pub fn run(url: &Url, migrations: &Migrations) -> Result<Vec<String>, MigrationE
                 return Err(MigrationError::Encoding(encoding.concat()));
             }
             AnsiTransactionManager::begin_transaction_sql(conn, "BEGIN").map_err(failed)?;
-            // No time-out: another replica may be migrating, and rewriting a large table takes long.
-            for limit in ["SET LOCAL lock_timeout = 0", "SET LOCAL statement_timeout = 0"] {
-                diesel::sql_query(limit).execute(conn).map_err(failed)?;
+            // No time-out: another replica may be migrating, rewriting a large table takes long, and so does a step
+            // between two statements.
+            for limit in ["lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"] {
+                diesel::sql_query(format!("SET LOCAL {limit} = 0")).execute(conn).map_err(failed)?;
             }
             diesel::sql_query("SELECT pg_advisory_xact_lock($1)")
                 .bind::<diesel::sql_types::BigInt, _>(ADVISORY_LOCK)

@@ -82,6 +82,10 @@ pub const ROWS_PER_STATEMENT: usize = 1000;
 /// be refused any more, only broken off.
 const STREAMED_CHECKOUT_FACTOR: u32 = 10;
 
+/// How long the work of a start may wait for a connection or a lock, and how long it may take.
+const START_CHECKOUT: Duration = Duration::from_secs(60);
+const START_WORK: Duration = Duration::from_secs(3600);
+
 /// How long [`Database::close`] waits for the threads of an executor.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -157,6 +161,14 @@ impl Database {
         let reader = pool("database", limits.connections.unwrap_or(default_size));
         let writer = if url.is_postgres() { reader.clone() } else { pool("database-writer", 1) };
         Self { reader, writer, limits, statements, queue_metrics: Arc::default(), _lock: None }
+    }
+
+    /// Another handle to the database, with one connection, for the work of a start. No request waits for that work, so it
+    /// does not have the time limits of a request.
+    #[must_use]
+    pub fn for_start(&self) -> Self {
+        let limits = Limits { connections: Some(1), checkout: START_CHECKOUT, work: START_WORK };
+        Self { _lock: self._lock.clone(), ..Self::open(&self.reader.manager.url, limits) }
     }
 
     /// Runs `work` on one snapshot of the database, which is not older than the call.
