@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        atomic::{AtomicI64, AtomicU32, Ordering},
+        atomic::{AtomicI64, Ordering},
         mpsc,
     },
     thread::JoinHandle,
@@ -16,7 +16,7 @@ use booking_service::{
 };
 use clap::Parser;
 use common::time::{Clock, Timestamp};
-use diesel::{prelude::*, sql_query};
+use diesel::prelude::*;
 use serde_json::Value;
 use service_kit::{
     credentials,
@@ -34,14 +34,11 @@ use uuid::Uuid;
 #[path = "../../../service-kit/tests/shared/client.rs"]
 mod client;
 pub use self::client::{Answer, Client, DOCUMENT};
-use booking_service::server::INFO;
-
-/// The kind of database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
-    Sqlite,
-    Postgres,
-}
+#[path = "../../../service-kit/tests/shared/databases.rs"]
+mod databases;
+use self::databases::TestDatabase;
+pub use self::databases::{Backend, postgres_schema};
+use booking_service::server::{INFO, MIGRATIONS};
 
 /// The members of every test's club: sign-in names.
 pub const ALICE: &str = "alice"; // privileged
@@ -66,6 +63,8 @@ pub struct Club {
     // Dropped before the folder, so that its connections are closed first.
     agent: Agent,
     folder: TempDir,
+    /// The database that it was started on, unless the test brought one.
+    _database: Option<TestDatabase>,
 }
 
 struct Service {
@@ -82,17 +81,18 @@ impl Club {
     /// Starts a service with additional command-line options.
     pub fn start_with(backend: Backend, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let url = match backend {
-            Backend::Sqlite => format!("sqlite://{}/club.sqlite3", folder.path().display()),
-            Backend::Postgres => postgres_schema(),
-        };
-        let club = Self::start_at(&url, folder, options);
+        let database = TestDatabase::new(backend, folder.path());
+        let club = Self::start_on(&database.url.clone(), Some(database), folder, options);
         club.add_members();
         club
     }
 
     /// Starts a service on a database that may already exist, without adding members.
     pub fn start_at(url: &str, folder: TempDir, options: &[&str]) -> Self {
+        Self::start_on(url, None, folder, options)
+    }
+
+    fn start_on(url: &str, database: Option<TestDatabase>, folder: TempDir, options: &[&str]) -> Self {
         let mut arguments = vec!["booking-service", "--database-url", url];
         if !options.contains(&"--bind") {
             arguments.extend(["--bind", "127.0.0.1:0"]);
@@ -119,7 +119,7 @@ impl Club {
         let clock = Clock::default();
         let agent = Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
         let hour = AtomicI64::new(clock.now().micros() / HOUR);
-        let mut club = Self { services: Vec::new(), clock, config, hour, url, agent, folder };
+        let mut club = Self { services: Vec::new(), clock, config, hour, url, agent, folder, _database: database };
         club.start_another();
         club
     }
@@ -267,17 +267,6 @@ pub fn id(member: &str) -> DbUuid {
 
 fn session(member: &str) -> String {
     format!("session-of-{member}")
-}
-
-/// Creates a schema in the PostgreSQL server that `scripts/test` started, and returns the address.
-pub fn postgres_schema() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let base = std::env::var("TEST_POSTGRES_URL")
-        .expect("TEST_POSTGRES_URL is not set: run the tests by scripts/test, or by `scripts/postgres run cargo test`");
-    let name = format!("t{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let mut conn = base.parse::<Url>().unwrap().connect().unwrap();
-    sql_query(format!("CREATE SCHEMA {name}")).execute(&mut conn).unwrap();
-    format!("{base}&options=-csearch_path%3D{name}")
 }
 
 /// Checks the rules that only this service's answers follow.

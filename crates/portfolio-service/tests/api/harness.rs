@@ -1,17 +1,11 @@
 //! A real service on a real database for each test, and a client that checks every answer against the OpenAPI document.
 
-use std::{
-    sync::{
-        atomic::{AtomicU32, Ordering},
-        mpsc,
-    },
-    thread::JoinHandle,
-};
+use std::{sync::mpsc, thread::JoinHandle};
 
 use actix_web::rt::System;
 use clap::Parser;
 use common::time::Clock;
-use diesel::{prelude::*, sql_query};
+use diesel::prelude::*;
 use portfolio_service::{
     config::{Cli, Config},
     schema, server,
@@ -32,14 +26,11 @@ use uuid::Uuid;
 #[path = "../../../service-kit/tests/shared/client.rs"]
 mod client;
 pub use self::client::{Answer, Client, DOCUMENT};
-use portfolio_service::server::INFO;
-
-/// The kind of a database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
-    Sqlite,
-    Postgres,
-}
+#[path = "../../../service-kit/tests/shared/databases.rs"]
+mod databases;
+use self::databases::TestDatabase;
+pub use self::databases::{Backend, postgres_schema};
+use portfolio_service::server::{INFO, MIGRATIONS};
 
 /// The sign-in names of the members of every club.
 pub const ALICE: &str = "alice"; // an admin
@@ -60,6 +51,8 @@ pub struct Club {
     // Dropped before the folder.
     agent: Agent,
     folder: TempDir,
+    /// The database that it was started on, unless the test brought one.
+    _database: Option<TestDatabase>,
 }
 
 struct Service {
@@ -83,15 +76,16 @@ impl Club {
     /// Starts one without members.
     pub fn start_empty(backend: Backend, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let url = match backend {
-            Backend::Sqlite => format!("sqlite://{}/club.sqlite3", folder.path().display()),
-            Backend::Postgres => postgres_schema(),
-        };
-        Self::start_at(&url, folder, options)
+        let database = TestDatabase::new(backend, folder.path());
+        Self::start_on(&database.url.clone(), Some(database), folder, options)
     }
 
     /// Starts one on a database that may exist already.
     pub fn start_at(url: &str, folder: TempDir, options: &[&str]) -> Self {
+        Self::start_on(url, None, folder, options)
+    }
+
+    fn start_on(url: &str, database: Option<TestDatabase>, folder: TempDir, options: &[&str]) -> Self {
         let mut arguments = vec!["portfolio-service", "--database-url", url, "--bind", "127.0.0.1:0"];
         arguments.extend(["--workers", "1", "--database-connections", "4", "--time-zone", "Asia/Tokyo"]);
         arguments.extend(["--admins", ALICE]);
@@ -107,7 +101,7 @@ impl Club {
         let url: Url = url.parse().unwrap();
         let clock = Clock::default();
         let agent = Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
-        let mut club = Self { services: Vec::new(), clock, config, url, agent, folder };
+        let mut club = Self { services: Vec::new(), clock, config, url, agent, folder, _database: database };
         club.start_another();
         club
     }
@@ -227,17 +221,6 @@ pub fn id(member: &str) -> DbUuid {
 /// The real name of a member, which no answer shows until its owner publishes it.
 pub fn real_name(member: &str) -> String {
     format!("real name of {member}")
-}
-
-/// A new schema in the PostgreSQL of `scripts/test`.
-pub fn postgres_schema() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let base = std::env::var("TEST_POSTGRES_URL")
-        .expect("TEST_POSTGRES_URL is not set: run the tests by scripts/test, or by `scripts/postgres run cargo test`");
-    let name = format!("t{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let mut conn = base.parse::<Url>().unwrap().connect().unwrap();
-    sql_query(format!("CREATE SCHEMA {name}")).execute(&mut conn).unwrap();
-    format!("{base}&options=-csearch_path%3D{name}")
 }
 
 /// Checks the rules for answers of this service only.
