@@ -182,6 +182,7 @@ fn versions(url: &str) -> (String, String) {
     diesel::select((DataVersion, snapshot)).get_result(&mut conn).unwrap()
 }
 
+/// Takes seconds: it has a PostgreSQL server of its own, and runs `pg_dump`.
 #[test]
 fn postgres_is_backed_up_and_restored_as_documented() {
     let server = Server::start();

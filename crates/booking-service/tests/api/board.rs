@@ -355,6 +355,7 @@ fn a_board_has_an_end(#[values(Sqlite, Postgres)] backend: Backend) {
     assert!(one.contains("one more") && !one.contains("fit here"), "{one}");
 }
 
+/// Takes seconds: a browser checks the accessibility of the board in each theme and size.
 #[test]
 fn a_browser_shows_it_to_everybody() {
     let club = start_at_noon(Sqlite);

@@ -10,6 +10,7 @@ use crate::{
 #[path = "../../../service-kit/tests/shared/docs_page.rs"]
 mod browser;
 
+/// Takes seconds: a browser draws all operations and checks their accessibility.
 #[test]
 fn a_visitor_signs_in_and_tries_operations_on_the_page() {
     let club = Club::start_with(Backend::Sqlite, &["--demo"]);

@@ -249,7 +249,7 @@ fn at_once(services: usize, attempt: impl Fn(usize, usize) -> u16 + Sync) -> Vec
 
 /// Repeats a request while the answer is 503, as a client does. A 503 changes nothing, so it must not change which
 /// request succeeds.
-fn retry_while_busy(send: impl Fn() -> u16) -> u16 {
+pub fn retry_while_busy(send: impl Fn() -> u16) -> u16 {
     (0..50).map(|_| send()).find(|status| *status != 503).unwrap_or(503)
 }
 
@@ -299,6 +299,7 @@ fn one_winner_each_round(
     }
 }
 
+/// Takes seconds: fifty threads in several rounds, each of which waits for the place.
 #[rstest]
 fn fifty_concurrent_bookings_of_one_room(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);

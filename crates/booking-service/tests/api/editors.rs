@@ -197,6 +197,7 @@ fn one_of_many_concurrent_changes_with_one_tag_succeeds(#[values(Sqlite, Postgre
     assert_eq!(statuses.iter().filter(|status| **status == 412).count(), EDITORS - 1, "{statuses:?}");
 }
 
+/// Takes seconds: the editors try again until each has changed the event.
 #[rstest]
 fn no_editor_overwrites_another(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);

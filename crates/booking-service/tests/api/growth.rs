@@ -163,6 +163,7 @@ fn bounded(club: &Club, bob: &Owner, carol: &Owner) -> Vec<(String, Selection, &
     all.collect()
 }
 
+/// Takes seconds: ten times the events are inserted, and each selection is counted before and after.
 #[rstest]
 fn a_bounded_selection_reads_no_more_for_ten_times_the_events_of_others(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);

@@ -93,6 +93,7 @@ fn an_unauthenticated_caller_does_not_learn_what_exists(#[values(Sqlite, Postgre
     }
 }
 
+/// Takes seconds: every operation is called with every bad credential.
 #[rstest]
 fn a_bad_credential_is_401_whatever_else_is_wrong(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);

@@ -398,6 +398,7 @@ fn assert_same(mut source: Vec<String>, mut service: Vec<String>) {
     assert_eq!(different, None);
 }
 
+/// Takes seconds: 75,000 answers are imported, and the client validates every page of events.
 #[rstest]
 fn five_thousand_events_with_their_answers(#[values(Sqlite, Postgres)] backend: Backend) {
     let (club, mut source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, CLUB]));

@@ -114,6 +114,7 @@ fn long_rooms_and_events_are_found_in_their_middle(#[values(Sqlite, Postgres)] b
     assert_eq!(club.by(BOB).get(&format!("/api/rooms/{room}")).json()["freeTimes"].as_array().unwrap().len(), 2);
 }
 
+/// Takes seconds: the lists have 10,000 people.
 #[rstest]
 fn ten_thousand_people_fit_in_a_list_and_no_more(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
@@ -166,9 +167,8 @@ fn filters_of_every_shape_are_quick(#[values(Sqlite, Postgres)] backend: Backend
     let flat = (1..32).fold(compare(0), |left, n| format!("{left}{}{}", word(n), compare(n)));
     for q in [nested, flat] {
         let q: String = url::form_urlencoded::byte_serialize(q.as_bytes()).collect();
-        let begun = Instant::now();
+        // One that takes longer than `--database-timeout` is refused.
         club.by(BOB).get(&format!("/api/events?q={q}")).expect(200);
-        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     }
 }
 

@@ -376,6 +376,7 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("POST /api/logout", World::session_of),
 ];
 
+/// Takes seconds: every operation is called by every kind of caller, some two thousand requests.
 #[rstest]
 fn access_matches_the_table(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
@@ -383,6 +384,7 @@ fn access_matches_the_table(#[values(Sqlite, Postgres)] backend: Backend) {
     check_access("booking-service", &world, BUILDERS, &callers(&world.club, world.service));
 }
 
+/// Takes seconds: every operation is called again for each of its conditions.
 #[rstest]
 fn every_operation_supports_versions_retries_and_pages(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
@@ -408,6 +410,7 @@ const WITHOUT_HISTORY: &[&str] = &[
     "PUT /api/users/me/ical",
 ];
 
+/// Takes seconds: every operation is called, with new objects each time.
 #[rstest]
 fn every_change_leaves_one_row_in_the_history(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);

@@ -99,6 +99,7 @@ fn a_person_gets_a_page_for_every_refusal(#[values(Sqlite, Postgres)] backend: B
     check(&club.anonymous().header("accept", HTML).get("/developers").expect(200), "en");
 }
 
+/// Takes seconds: every path is called with every method, some thousand requests.
 #[rstest]
 fn no_refusal_to_a_person_is_raw(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--rate-limit", "0", "--sign-in-rate-limit", "0"]);
@@ -120,6 +121,7 @@ fn every_page_is_listed() {
     page::check_lists(include_str!("../../src/pages/mod.rs"), &INFO);
 }
 
+/// Takes seconds: a browser checks the accessibility of each page four times.
 #[test]
 fn every_page_can_be_read_on_each_screen() {
     let club = Club::start(Sqlite);

@@ -9,6 +9,7 @@ use crate::{
     real_sign_in::real::browser_node,
 };
 
+/// Takes seconds: a browser goes through some thirty pages.
 #[test]
 fn a_newcomer_does_the_daily_work_on_a_telephone() {
     let club = Club::start_with(Backend::Sqlite, &["--demo"]);

@@ -286,6 +286,7 @@ fn many_tags_are_streamed(#[values(Sqlite, Postgres)] backend: Backend) {
     assert!(whole.header("etag").unwrap().ends_with(".\""));
 }
 
+/// Takes seconds: every list is read as a whole, in pages and with wrong parameters.
 #[rstest]
 fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);

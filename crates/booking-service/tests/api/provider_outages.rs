@@ -152,6 +152,7 @@ fn an_unreachable_provider_is_503() {
     club.by(BOB).get("/api/rooms").expect(200);
 }
 
+/// Takes seconds: it waits for time-outs, on both databases.
 #[test]
 fn a_provider_that_never_answers_delays_nothing_else() {
     both(|backend| {

@@ -221,6 +221,7 @@ impl Site {
     }
 }
 
+/// Takes seconds: two browsers sign in, with real redirects.
 #[test]
 fn a_real_browser_signs_in() {
     let program = include_str!("../../../service-kit/tests/real/browser.mjs");
@@ -243,6 +244,7 @@ fn a_real_browser_signs_in() {
     assert!(denied["links"].as_array().unwrap().contains(&link), "{denied}");
 }
 
+/// Takes seconds: six browsers sign in, with real redirects.
 #[test]
 fn tabs_and_pages_that_begin_several_sign_ins_at_once_all_end_signed_in() {
     let program = include_str!("../../../service-kit/tests/real/tabs.mjs");

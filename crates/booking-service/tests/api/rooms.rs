@@ -633,6 +633,7 @@ fn club_with_a_room_for_each_of_5000_days(places: u32) -> (Club, PgConnection) {
 /// PostgreSQL keeps the plans of the searches for what overlaps a span. It plans a statement for the values of each of
 /// the first five executions, and later only if such plans promise to be better, as for a span with less than a 200th of
 /// all rows.
+/// Takes seconds: the database gets thousands of rooms.
 #[test]
 fn postgres_keeps_plans() {
     #[derive(QueryableByName)]
@@ -660,6 +661,7 @@ fn postgres_keeps_plans() {
 }
 
 /// SQLite has no statistics here, so it has one plan for any number of rows.
+/// Takes seconds: the database gets thousands of rooms.
 #[test]
 fn postgres_scans_no_table_for_some_of_many_rooms() {
     #[derive(QueryableByName)]

@@ -233,6 +233,7 @@ fn own_secrets(client: &RecordingClient, canaries: &mut Vec<Canary>) -> String {
     made.to_owned()
 }
 
+/// Takes seconds: every operation is called with each kind of credential, at the most verbose level of the log.
 #[rstest]
 #[case(Sqlite, "plain", 200)]
 #[case(Postgres, "json", 403)]

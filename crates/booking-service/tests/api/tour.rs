@@ -28,6 +28,7 @@ fn the_tour_of_the_readme_goes_as_it_says() {
     assert!(out.contains(r#""code":"room-conflict""#), "{out}");
 }
 
+/// Takes seconds: bash and curl run all examples of the page.
 #[test]
 fn the_examples_of_the_api_page_do_as_they_say() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");

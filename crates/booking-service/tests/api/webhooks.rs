@@ -284,6 +284,7 @@ fn a_failed_attempt_is_made_again(#[values(Sqlite, Postgres)] backend: Backend) 
 }
 
 /// A receiver that does not answer holds up neither other webhooks nor requests.
+/// Takes seconds: it waits for the time-out of an attempt.
 #[rstest]
 fn a_receiver_that_hangs_holds_up_nobody(#[values(Sqlite, Postgres)] backend: Backend) {
     let (club, slow, fast) = (Club::start(backend), Receiver::start(), Receiver::start());
@@ -303,6 +304,7 @@ fn a_receiver_that_hangs_holds_up_nobody(#[values(Sqlite, Postgres)] backend: Ba
 }
 
 /// An attempt ends, whatever the receiver sends. What it has answered is shown, without the secrets of the address.
+/// Takes seconds: it waits for the time-out of an attempt.
 #[rstest]
 fn an_answer_without_end_is_cut_off(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);

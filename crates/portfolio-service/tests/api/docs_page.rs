@@ -10,6 +10,7 @@ use crate::{
 #[path = "../../../service-kit/tests/shared/docs_page.rs"]
 mod browser;
 
+/// Takes seconds: a browser draws all operations and checks their accessibility.
 #[test]
 fn the_page_signs_a_user_in_and_calls_operations() {
     let club = Club::start_empty(Backend::Sqlite, &["--demo"]);

@@ -35,6 +35,7 @@ fn a_booking_service_without_pages_is_copied(#[values(Sqlite, Postgres)] backend
     assert_eq!(detail(&club, many[2000]["eventId"].as_str().unwrap())["hostname"].as_array().unwrap().len(), 2);
 }
 
+/// Takes seconds: 2,002 events are copied twice and compared one by one.
 #[rstest]
 fn many_events_of_the_real_booking_service_are_copied_page_by_page(#[values(Sqlite, Postgres)] backend: Backend) {
     let booking = Booking::start_large();

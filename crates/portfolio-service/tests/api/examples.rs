@@ -26,6 +26,7 @@ fn run(command: &mut Command) -> String {
     out
 }
 
+/// Takes seconds: the TypeScript compiler checks all examples.
 #[test]
 fn the_examples_compile_and_run() {
     // Below the packages, where Node and TypeScript look for them.

@@ -199,6 +199,7 @@ fn a_failure_is_one_sentence_and_writes_nothing(#[values(Sqlite, Postgres)] back
     assert_eq!(everything(&club), before);
 }
 
+/// Takes seconds: the client validates 2,000 projects, each with its members.
 #[rstest]
 fn two_thousand_projects_with_their_members(#[values(Sqlite, Postgres)] backend: Backend) {
     let (club, mut source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, CLUB]));

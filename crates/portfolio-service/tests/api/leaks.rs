@@ -102,6 +102,7 @@ fn by<'a>(club: &'a Club, caller: &str) -> Client<'a> {
     if caller.is_empty() { club.anonymous() } else { club.by(caller) }
 }
 
+/// Takes seconds: every `GET` is called by every kind of caller.
 #[rstest]
 fn every_caller_sees_only_the_secrets_that_they_may_see(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);

@@ -207,6 +207,7 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     }),
 ];
 
+/// Takes seconds: every operation is called by every kind of caller.
 #[rstest]
 fn the_access_of_every_caller_is_that_of_the_table(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
@@ -215,6 +216,7 @@ fn the_access_of_every_caller_is_that_of_the_table(#[values(Sqlite, Postgres)] b
     check_access("portfolio-service", &world, BUILDERS, &callers(&world.club, &issuer, service, untrusting));
 }
 
+/// Takes seconds: every operation is called again for each of its conditions.
 #[rstest]
 fn every_operation_supports_conditions_retries_and_pages(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);

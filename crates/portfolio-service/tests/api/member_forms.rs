@@ -378,6 +378,7 @@ fn a_front_end_takes_the_place_of_the_pages() {
     }
 }
 
+/// Takes seconds: every path is called with every method, some thousand requests.
 #[rstest]
 fn no_refusal_to_a_person_is_raw(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start_with(backend, &["--rate-limit", "0"]);

@@ -387,6 +387,7 @@ fn database(backend: Backend, folder: &TempDir, name: &str) -> String {
     }
 }
 
+/// Takes seconds: a database is made with each number of migrations, and the service starts on each.
 fn an_older_database_is_brought_up_to_date(backend: Backend) {
     let folder = tempfile::tempdir().unwrap();
     let all = MigrationSource::<Sqlite>::migrations(&MIGRATIONS.sqlite).unwrap().len();
