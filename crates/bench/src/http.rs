@@ -144,8 +144,6 @@ pub struct LoadResult {
     pub statuses: BTreeMap<u16, u64>,
     /// The number of expected answers on each connection.
     pub shares: Vec<u64>,
-    /// Bytes of the body of the largest last answer on a connection.
-    pub length: usize,
 }
 
 impl LoadResult {
@@ -159,6 +157,13 @@ impl LoadResult {
         let time = self.times.get(at.min(self.times.len().saturating_sub(1)));
         time.map_or(f64::NAN, |micros| f64::from(*micros) / 1000.0)
     }
+}
+
+/// The request with the content codings that every browser accepts.
+fn as_browser(mut request: Vec<u8>) -> Vec<u8> {
+    let end = request.windows(2).position(|bytes| bytes == b"\r\n").map_or(0, |at| at + 2);
+    request.splice(end..end, *b"Accept-Encoding: gzip, deflate, br, zstd\r\n");
+    request
 }
 
 /// Sends requests on this many connections for `time`. Any status that is not expected is an error: a run in which the
@@ -184,14 +189,13 @@ pub async fn load(
             tokio::spawn(async move {
                 let mut result = LoadResult::default();
                 while started.elapsed() < time {
-                    let request = requests(NEXT.fetch_add(1, Ordering::Relaxed));
+                    let request = as_browser(requests(NEXT.fetch_add(1, Ordering::Relaxed)));
                     let start = Instant::now();
                     let answer = connection.exchange(&request, false).await?;
                     let micros = u32::try_from(start.elapsed().as_micros()).unwrap_or(u32::MAX);
                     match answer.status {
                         status if expected.contains(&status) => {
                             result.times.push(micros);
-                            result.length = answer.length;
                         }
                         status => return Err(io::Error::other(format!("status {status} is not expected"))),
                     }
@@ -209,7 +213,6 @@ pub async fn load(
         for (status, count) in result.statuses {
             *all.statuses.entry(status).or_default() += count;
         }
-        all.length = all.length.max(result.length);
     }
     all.seconds = started.elapsed().as_secs_f64();
     all.times.sort_unstable();

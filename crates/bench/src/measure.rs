@@ -39,6 +39,12 @@ impl Target {
         Ok((result, used * 1000.0 / answers as f64))
     }
 
+    /// The bytes of an answer to a client that accepts no content coding.
+    async fn length(&self, scene: &Scene) -> Result<usize> {
+        let request = (scene.requests)(&self.facts.now(&self.running).await?)(u64::MAX / 3);
+        Ok(Connection::open(&self.running.address).await?.exchange(&request, false).await?.length)
+    }
+
     fn processor_time(&self) -> Result<f64> {
         let server = self.server.map(PostgresServer::processor_time).transpose()?;
         Ok(self.running.processor_time()? + server.unwrap_or_default())
@@ -113,7 +119,7 @@ async fn run_scene(
     let time = cli.duration();
     let measures_growth = cli.connections.contains(&GROWTH_CONNECTIONS);
     let mut loads: Vec<Vec<Load>> = vec![Vec::new(); cli.connections.len()];
-    let (mut growths, mut length) = (Vec::new(), 0);
+    let mut growths = Vec::new();
     // Warms up.
     target.load(scene, GROWTH_CONNECTIONS, time / 2).await?;
     let statements = target.statements(scene, time / 4).await?;
@@ -128,7 +134,6 @@ async fn run_scene(
                 Some(other) => Some(other.load(scene, connections, time).await?.1),
                 None => None,
             };
-            length = result.length;
             loads[n].push(Load {
                 connections,
                 per_second: result.per_second(),
@@ -140,15 +145,14 @@ async fn run_scene(
             });
         }
         if let Some(grown) = grown.filter(|_| measures_growth) {
-            let (result, processor_ms) = grown.load(scene, GROWTH_CONNECTIONS, time).await?;
-            growths.push((processor_ms, result.length));
+            growths.push((grown.load(scene, GROWTH_CONNECTIONS, time).await?.1, grown.length(scene).await?));
         }
     }
     let result = SceneResult {
         scene: scene.name,
         database: option_value(kind),
         loads: loads.iter().filter_map(|rounds| median_load(rounds)).collect(),
-        length,
+        length: target.length(scene).await?,
         statements,
         rows: if kind == Kind::Postgres && !cli.quick { Some(rows_per_request(scene, target).await?) } else { None },
         grown: growths.last().map(|(_, length)| *length).and_then(|length| {

@@ -6,7 +6,7 @@ use actix_cors::Cors;
 use actix_web::{
     App, HttpServer,
     dev::ServerHandle,
-    middleware::{Compress, Condition, from_fn},
+    middleware::{Condition, from_fn},
     rt::net::TcpStream,
     web::{self, Data},
 };
@@ -21,7 +21,7 @@ use crate::{
     http::{body::Bodies, client_ip::TrustedProxies, query::path_config},
     middleware::{
         access_log::access_log, allowed_methods::allowed_methods, authenticate_first::authenticate_first,
-        encoded_etag::encoded_etag, head::head_as_get, loopback_host::loopback_host, parameter_names::parameter_names,
+        compression::compression, head::head_as_get, loopback_host::loopback_host, parameter_names::parameter_names,
         problem_responses::problem_responses, rate_limit::rate_limit, request_id::request_id,
         response_headers::response_headers, time_limit::time_limit,
     },
@@ -107,8 +107,7 @@ pub fn listen(
             .wrap(from_fn(loopback_host))
             .wrap(from_fn(problem_responses))
             .wrap(Condition::new(!allowed_origins.is_empty(), cors(&allowed_origins, shared.info.unauthorized_headers)))
-            .wrap(Compress::default())
-            .wrap(from_fn(encoded_etag))
+            .wrap(from_fn(compression))
             .wrap(from_fn(time_limit))
             .wrap(from_fn(head_as_get))
             // Again, for the answers of the middlewares in between.

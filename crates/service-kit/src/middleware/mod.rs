@@ -3,7 +3,7 @@
 pub mod access_log;
 pub mod allowed_methods;
 pub mod authenticate_first;
-pub mod encoded_etag;
+pub mod compression;
 pub mod head;
 pub mod loopback_host;
 pub mod parameter_names;

@@ -34,10 +34,7 @@ pub async fn problem_responses<B: MessageBody + 'static>(
 fn render(state: &AppState, id: &str, page: Option<ProblemPage>, response: HttpResponse) -> HttpResponse {
     let status = response.status();
     let failure = response.error().and_then(|error| error.as_error::<Failure>());
-    // The 406 of the compression middleware has a plain text body.
-    let has_body = response.error().is_none()
-        && status != StatusCode::NOT_ACCEPTABLE
-        && !matches!(response.body().size(), BodySize::None | BodySize::Sized(0));
+    let has_body = response.error().is_none() && !matches!(response.body().size(), BodySize::None | BodySize::Sized(0));
     if !(status.is_client_error() || status.is_server_error()) || (failure.is_none() && has_body) {
         return response;
     }
