@@ -90,6 +90,7 @@ pub const ALL: [Scene; 34] = [
     page("page-groups", Service::Booking, |f| get_page(f, "/groups")),
     page("page-rooms", Service::Booking, |f| get_page(f, "/rooms")),
     page("page-me", Service::Booking, |f| get_page(f, "/me")),
+    page("page-week", Service::Booking, |f| get_page(f, "/board?view=week")),
     Scene {
         name: "not-modified",
         service: Service::Booking,

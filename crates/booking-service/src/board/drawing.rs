@@ -1,8 +1,6 @@
 //! The rows of a timetable in HTML. The positions of what they contain are classes, because the policy of the page
 //! allows no style outside its style sheet.
 
-use std::{collections::BTreeSet, fmt};
-
 use chrono::NaiveDate;
 use common::time::Timestamp;
 use maud::{Markup, html};
@@ -10,12 +8,16 @@ use service_kit::page::PageContext;
 use url::form_urlencoded;
 
 use super::{
+    positions::Positions,
     queries::{BoardEvent, Content},
     times::Times,
     timetable::{Day, Free, Item, Piece, Row, Scale, Thing, Timetable, local},
     wire::{Board, View},
 };
 use crate::rooms::overlap::Span;
+
+/// The most bytes of the lines of a week, so that its page stays within 60 kB.
+const WEEK_BYTES: usize = 32_000;
 
 /// The lines of a board that stand below one heading.
 pub struct Section<'t, 'a> {
@@ -52,47 +54,6 @@ pub fn sections<'t, 'a>(timetable: &'t Timetable<'a>, board: &Board) -> Vec<Sect
             let date = |day: &Day<'_>| (view == View::Week).then_some(day.scale.date);
             timetable.days.iter().map(|day| Section { date: date(day), lines: rows(day).collect() }).collect()
         }
-    }
-}
-
-/// The positions, widths and numbers of hours that a page uses.
-#[derive(Debug, Default)]
-pub struct Positions(BTreeSet<(char, i64)>);
-
-impl Positions {
-    /// The classes of a position and a width.
-    fn at(&mut self, x: u32, width: u32) -> String {
-        // The least width can be seen.
-        let width = width.max(25);
-        self.0.extend([('x', x.into()), ('w', width.into())]);
-        format!("x{x} w{width}")
-    }
-
-    fn x(&mut self, x: u32) -> String {
-        self.0.insert(('x', x.into()));
-        format!("x{x}")
-    }
-
-    fn minutes(&mut self, scale: &Scale) -> String {
-        self.0.insert(('m', scale.minutes()));
-        format!("m{}", scale.minutes())
-    }
-}
-
-/// The rules of the classes.
-impl fmt::Display for Positions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let decimal = |f: &mut fmt::Formatter<'_>, n: i64| write!(f, "{}.{:02}", n / 100, n % 100);
-        for (kind, n) in &self.0 {
-            write!(f, ".{kind}{n}{{")?;
-            match kind {
-                'x' => write!(f, "left:").and_then(|()| decimal(f, *n))?,
-                'w' => write!(f, "width:").and_then(|()| decimal(f, *n))?,
-                _ => write!(f, "--hours:").and_then(|()| decimal(f, n * 100 / 60))?,
-            }
-            f.write_str(if *kind == 'm' { "}\n" } else { "%}\n" })?;
-        }
-        Ok(())
     }
 }
 
@@ -134,32 +95,64 @@ impl Drawing<'_> {
         }
     }
 
-    /// A section with its heading.
+    /// A section with its heading. The lines of a week that do not fit are left out.
     pub fn section(&self, section: &Section<'_, '_>, positions: &mut Positions) -> Markup {
         let day = section.date.map(|date| self.page.language.day(date));
         let label = day.as_ref().map_or_else(
             || self.page.text("board-timetable"),
             |day| self.page.format("board-timetable-of", &[("day", day.as_str().into())]),
         );
-        let mut above: Option<(NaiveDate, Vec<(u32, String)>)> = None;
+        let (lines, left_out) = self.lines(section, positions);
         html! {
             @if let Some(day) = day { h2.day { (day) } }
             @if section.lines.is_empty() { p.faint { (self.page.text("board-nothing")) } } @else {
                 div.timetable role="region" aria-label=(label) tabindex=[(!self.is_kiosk).then_some("0")] {
-                    @for line in &section.lines {
-                        @if above.as_ref().is_none_or(|(date, _)| *date != line.scale.date) {
-                            @let hours = self.hours(line.scale);
-                            // Again where the clocks change.
-                            @if above.as_ref().is_none_or(|(_, above)| *above != hours) {
-                                (self.head(line.scale, &hours, positions))
-                            }
-                            @let _ = above.insert((line.scale.date, hours));
-                        }
-                        (self.line(line, positions))
+                    @for line in &lines { (line) }
+                }
+            }
+            @if let Some(line) = left_out.first() {
+                p {
+                    a href=(Board::address(line.scale.date, View::Day, self.board.place.as_deref())) {
+                        (self.page.count("and-more", left_out.len()))
                     }
                 }
             }
         }
+    }
+
+    /// The lines of a section that fit, with the hours above them, and those that do not.
+    fn lines<'s, 't, 'a>(
+        &self,
+        section: &'s Section<'t, 'a>,
+        positions: &mut Positions,
+    ) -> (Vec<Markup>, &'s [Line<'t, 'a>]) {
+        let sections = if section.date.is_some() { 7 } else { 1 };
+        let is_bounded = self.board.view == View::Week && !self.is_kiosk;
+        let mut bytes_left = if is_bounded { WEEK_BYTES / sections } else { usize::MAX };
+        let mut above: Option<(NaiveDate, Vec<(u32, String)>)> = None;
+        let mut lines = Vec::new();
+        for line in &section.lines {
+            let mut of_line = Positions::default();
+            let shown = html! {
+                @if above.as_ref().is_none_or(|(date, _)| *date != line.scale.date) {
+                    @let hours = self.hours(line.scale);
+                    // Again where the clocks change.
+                    @if above.as_ref().is_none_or(|(_, above)| *above != hours) {
+                        (self.head(line.scale, &hours, &mut of_line))
+                    }
+                    @let _ = above.insert((line.scale.date, hours));
+                }
+                (self.line(line, &mut of_line))
+            };
+            match bytes_left.checked_sub(shown.0.len()) {
+                Some(left) => bytes_left = left,
+                None => break,
+            }
+            positions.append(of_line);
+            lines.push(shown);
+        }
+        let shown = lines.len();
+        (lines, section.lines.get(shown..).unwrap_or_default())
     }
 
     fn hours(&self, scale: &Scale) -> Vec<(u32, String)> {

@@ -5,7 +5,8 @@ use maud::{Markup, html};
 use service_kit::page::PageContext;
 
 use super::{
-    drawing::{Drawing, Line, Positions, Section, legend},
+    drawing::{Drawing, Line, Section, legend},
+    positions::Positions,
     queries::Content,
     timetable::WIDTH,
 };

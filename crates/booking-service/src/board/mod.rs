@@ -8,6 +8,7 @@ mod drawing;
 mod handlers;
 mod kiosk;
 mod page;
+mod positions;
 pub mod queries;
 mod reader;
 mod times;

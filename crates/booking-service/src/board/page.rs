@@ -1,4 +1,4 @@
-//! The board as a page: the timetable, and the same as tables.
+//! The board as a page: the timetable; of a day, the same as tables.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,17 @@ use service_kit::{
 };
 
 use super::{
-    drawing::{self, Drawing, Positions},
+    drawing::{self, Drawing},
     kiosk,
+    positions::Positions,
     queries::{BoardEvent, Content},
     times::Times,
     timetable::Timetable,
     wire::{Board, View},
 };
+
+/// The most places that the field of the place suggests.
+const MAX_NAMES: usize = 50;
 
 const STYLE: &str = include_str!("board.css");
 
@@ -58,10 +62,12 @@ pub fn show(page: &PageContext, board: &Board, content: &Content, show: Show) ->
             (drawing.left_out(content))
             @for section in &sections { (drawing.section(section, &mut positions)) }
             (drawing::legend(page))
-            h2 #events { (page.text("events")) }
-            (event_table(page, content, times))
-            h2 { (page.text("board-free-times")) }
-            (free_table(page, &timetable, times))
+            @if board.view == View::Day {
+                h2 #events { (page.text("events")) }
+                (event_table(page, content, times))
+                h2 { (page.text("board-free-times")) }
+                (free_table(page, &timetable, times))
+            }
         };
         (html! {}, body)
     };
@@ -86,7 +92,7 @@ fn links(board: &Board) -> Vec<(String, &'static str)> {
         (address(board.day.checked_add_days(days), board.view), "board-next"),
         (address(Some(board.day), other.0), other.1),
         (board.place.as_ref().map(|_| Board::address(board.day, board.view, None)), "board-all-places"),
-        (Some("#events".to_owned()), "board-as-table"),
+        ((board.view == View::Day).then(|| "#events".to_owned()), "board-as-table"),
     ];
     links.into_iter().filter_map(|(address, text)| Some((address?, text))).collect()
 }
@@ -102,7 +108,7 @@ fn tools(page: &PageContext, board: &Board, timetable: &Timetable<'_>) -> Markup
                 input type="text" name="place" list="places" maxlength="32" size="12"
                     value=(board.place.as_deref().unwrap_or_default());
             }
-            datalist #places { @for name in names { option value=(name); } }
+            datalist #places { @for name in names.iter().take(MAX_NAMES) { option value=(name); } }
             @if board.view == View::Week { input type="hidden" name="view" value="week"; }
             button { (page.text("board-show")) }
         }

@@ -72,13 +72,15 @@ fn whoever_is_signed_in_sees_rooms_and_events(#[values(Sqlite, Postgres)] backen
         "bar instant",
         "bar free",
         "\"held x",
-        "place not held",
         &format!("<a href=\"/events/{own}\" class=\"bar "),
         " title=\"&lt;i&gt;&quot;Rust&quot;&lt;/i&gt;, ",
     ] {
         assert!(shown.contains(text), "{text} in {shown}");
     }
     assert!(!shown.contains("<i>") && !shown.contains("<b>co") && !shown.contains("http-equiv"), "{shown}");
+
+    let day_of_event = board(&club.by(BOB).get(&format!("/board?day={}", day(&club, 3))).expect(200));
+    assert!(day_of_event.contains("place not held"), "{day_of_event}");
 
     let one = board(&club.by(BOB).get(&format!("/board?view=week&day={}&place=%20s516", day(&club, 2))).expect(200));
     assert!(one.contains(">S516<") && !one.contains("Discord"), "{one}");
@@ -209,6 +211,26 @@ fn a_week_has_its_days_below_each_other(#[values(Sqlite, Postgres)] backend: Bac
     let (days, heads, page) = week("&place=S516");
     assert_eq!((days, heads, page.matches("<div class=\"lane\">").count()), (0, 1, 7), "{page}");
     assert!(links(&page).contains(&format!("/board?day={today}&amp;place=S516").as_str()), "{page}");
+}
+
+#[rstest]
+fn a_week_is_no_longer_than_other_pages(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = start_at_noon(backend);
+    let longest = |n: i64| format!("{n:02}{}", "講".repeat(30));
+    for n in 0..40 {
+        let times = json!({"name": longest(n), "sharedRoom": true});
+        for place in [longest(n), longest(0)] {
+            let body = merge([event_body(&club, BOB, At::Place(&place), (n % 5, 6 + n % 5)), times.clone()]);
+            club.by(BOB).post("/api/events", body).expect(201);
+        }
+    }
+    let today = day(&club, 0);
+    for place in [String::new(), format!("&place={}", longest(0))] {
+        let week = board(&club.by(BOB).get(&format!("/board?view=week&day={today}{place}")).expect(200));
+        assert!(week.len() <= 60_000, "{place}: {} bytes", week.len());
+        let more = format!("<p><a href=\"/board?day={today}");
+        assert!(week.contains(&more) && !week.contains("<tbody"), "{place}: {week}");
+    }
 }
 
 #[test]
