@@ -321,7 +321,7 @@ pub async fn of_group(
 pub async fn mine(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<UserQuery>) -> Result<Reply, Failure> {
     let (time, relation) = query.0.time_and_relation()?;
     who.list(page, move |conn, me, page| {
-        let criterion = Criterion::OfUser { user: me.id, relation, is_active: true };
+        let criterion = Criterion::OfUser { user: me.id, relation, is_active: true, by_span: false };
         list_selection(conn, &time.selection(criterion), Order::Start, page, zone)
     })
     .await
@@ -345,7 +345,7 @@ pub async fn of_user(
     let (time, relation) = query.0.time_and_relation()?;
     who.list(page, move |conn, _, page| {
         let user = users::queries::get(conn, (*id).into())?;
-        let criterion = Criterion::OfUser { user: user.id, relation, is_active: user.state == ACTIVE };
+        let criterion = Criterion::OfUser { user: user.id, relation, is_active: user.state == ACTIVE, by_span: false };
         list_selection(conn, &time.selection(criterion), Order::Start, page, zone)
     })
     .await

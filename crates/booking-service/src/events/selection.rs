@@ -74,6 +74,8 @@ pub enum Criterion {
         relation: Relation,
         /// Whether the user is active and so belongs to the everyone group.
         is_active: bool,
+        /// Whether the user administers so many events that they are looked for among those of the span.
+        by_span: bool,
     },
     /// The events that a user belongs to, administers or has answered, for the feed of an active user.
     ForFeed(DbUuid),
@@ -183,13 +185,13 @@ impl Selection {
                 events::table.filter(events::group_id.eq(*group)).into_boxed()
             }
             Criterion::OfGroup(group) => with_ids(self.of_group(UnionAll::default(), *group)),
-            Criterion::OfUser { user, relation, is_active } => {
-                with_ids(self.related(UnionAll::default(), *user, *relation, *is_active))
+            Criterion::OfUser { user, relation, is_active, by_span } => {
+                with_ids(self.related(*user, *relation, *is_active, *by_span))
             }
             Criterion::ForFeed(user) => {
                 let answered = attendees::user_id.eq(*user).and(attendees::schedule.ne(Schedule::Pending));
                 let answered = attendees::table.filter(answered).select(attendees::event_id);
-                with_ids(self.related(UnionAll::default().and(answered), *user, Relation::BelongsOrAdmins, true))
+                with_ids(self.related(*user, Relation::BelongsOrAdmins, true, false).and(answered))
             }
             Criterion::Matching(filter) => match Bound::of(filter) {
                 Some(bound) => {
@@ -226,9 +228,10 @@ impl Selection {
         }
     }
 
-    /// Adds queries for the ids of a user's events. They form a union, because neither database uses its indexes if the
+    /// The queries for the ids of a user's events. They form a union, because neither database uses its indexes if the
     /// same conditions are joined by `OR`.
-    fn related(&self, mut ids: UnionAll, user: DbUuid, relation: Relation, is_active: bool) -> UnionAll {
+    fn related(&self, user: DbUuid, relation: Relation, is_active: bool, by_span: bool) -> UnionAll {
+        let mut ids = UnionAll::default();
         if matches!(relation, Relation::Belongs | Relation::BelongsOrAdmins) {
             let groups = group_members::table.filter(group_members::user_id.eq(user)).select(group_members::group_id);
             ids = self.of_groups(ids, || {
@@ -240,7 +243,13 @@ impl Selection {
         }
         if matches!(relation, Relation::Admins | Relation::BelongsOrAdmins) {
             let admins = event_admins::table.filter(event_admins::user_id.eq(user));
-            ids = ids.and(admins.select(event_admins::event_id));
+            ids = if by_span {
+                let is_admin = exists(admins.filter(event_admins::event_id.eq(events::id)));
+                let all = events::table.select(events::id).filter(is_admin).into_boxed();
+                ids.and(during!(all, events, self.from, self.to))
+            } else {
+                ids.and(admins.select(event_admins::event_id))
+            };
         }
         if relation == Relation::Attendees {
             let attends = attendees::user_id.eq(user).and(attendees::schedule.eq(Schedule::Attendance));

@@ -46,7 +46,9 @@ pub fn free_rooms(
         let bounds = PageBounds { after: None, rows: 1000 };
         let selection = Rooms { from: Some(DbTimestamp(start)), to: Some(DbTimestamp(end)), ..Rooms::default() };
         let is_shared = values.has("sharedRoom", "true");
-        let rooms = rooms::load_page(conn, &selection, except, &bounds)?;
+        let mut rows = rooms::load_page_rows(conn, &selection, &bounds)?;
+        rows.retain(|(row, _)| row.starts_at <= DbTimestamp(start) && DbTimestamp(end) <= row.ends_at);
+        let rooms = rooms::load_times(conn, rows, except)?;
         let mut free: Vec<_> = rooms.into_iter().filter(|room| is_free(room, start, end, is_shared)).collect();
         free.sort_by(|a, b| (!a.row.verified, &a.row.place).cmp(&(!b.row.verified, &b.row.place)));
         for room in free.into_iter().take(MAX_CHOICES) {

@@ -65,6 +65,13 @@ pub fn answers_of(
     Ok(rows.into_iter().collect())
 }
 
+/// Whether a user administers more events than this, deleted ones included.
+pub fn administers_more_than(conn: &mut AnyConnection, user: DbUuid, number: i64) -> Result<bool, Error> {
+    let events = event_admins::table.filter(event_admins::user_id.eq(user)).select(event_admins::event_id);
+    let next: Option<DbUuid> = events.offset(number).limit(1).first(conn).optional()?;
+    Ok(next.is_some())
+}
+
 /// Ids and names of all groups, by name.
 pub fn groups(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, String)>, Error> {
     let groups = groups::table.filter(groups::deleted_at.is_null()).order((groups::kind, groups::name, groups::id));

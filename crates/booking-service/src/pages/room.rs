@@ -68,7 +68,7 @@ fn page(conn: &mut AnyConnection, me: &Caller, visit: &Visit, id: DbUuid) -> Res
         @if events.is_empty() { p { (visit.text("no-events")) } }
         @for event in &events { (event_row(event, visit, true)) }
         p.faint { (visit.text("admins")) ": " (people.list(&room.admins, visit)) }
-        p.actions { (actions(&room, me, visit)) }
+        p.actions { (actions(&room.row, &room.admins, me, visit)) }
         (history::section(conn, me, visit, Subject::Room, id)?)
     };
     Ok(visit.reply(&row.place, body))

@@ -28,7 +28,7 @@ use crate::{
     auth::{Caller, Privileged, SignedIn},
     rooms::{
         self, changes,
-        queries::{Room, Selection, load_page},
+        queries::{Room, Row, Selection, load_page_rows},
     },
     users,
 };
@@ -46,8 +46,8 @@ pub async fn list(req: actix_web::HttpRequest, visit: Visit, who: SignedIn) -> R
         let selection =
             Selection { from: Some(visit.midnight(from)), to: Some(visit.midnight(to)), ..Selection::default() };
         let bounds = PageBounds { after: None, rows: i64::try_from(MAX_ROWS + 1).unwrap_or(i64::MAX) };
-        let rooms = load_page(conn, &selection, None, &bounds)?;
-        let left_out = rooms.get(MAX_ROWS).map(|room| visit.local(room.row.starts_at).date());
+        let rooms = load_page_rows(conn, &selection, &bounds)?;
+        let left_out = rooms.get(MAX_ROWS).map(|(row, _)| visit.local(row.starts_at).date());
         let later = left_out.map_or(to, |day| day.max(from.checked_add_days(Days::new(1)).unwrap_or(from)));
         let of = |day: NaiveDate| address("/rooms", &[("from", &day.to_string())]);
         let previous = from.checked_sub_days(Days::new(31)).unwrap_or(from);
@@ -63,7 +63,7 @@ pub async fn list(req: actix_web::HttpRequest, visit: Visit, who: SignedIn) -> R
                 }
             }
             @if rooms.is_empty() { p { (visit.text("no-rooms")) } }
-            ul.list { @for room in rooms.iter().take(MAX_ROWS) { li { (room_row(room, me, &visit)) } } }
+            ul.list { @for (row, admins) in rooms.iter().take(MAX_ROWS) { li { (room_row(row, admins, me, &visit)) } } }
             @if rooms.len() > MAX_ROWS { p.faint { (visit.count("at-most", MAX_ROWS)) } }
         };
         Ok(visit.reply(&visit.text("rooms"), body))
@@ -71,24 +71,23 @@ pub async fn list(req: actix_web::HttpRequest, visit: Visit, who: SignedIn) -> R
     .await
 }
 
-fn room_row(room: &Room, me: &Caller, visit: &Visit) -> Markup {
-    let row = &room.row;
+fn room_row(row: &Row, admins: &[DbUuid], me: &Caller, visit: &Visit) -> Markup {
     html! {
         a href={ "/rooms/" (row.id) } { b { (row.place) } } " " (visit.span(row.starts_at, row.ends_at)) " "
         @if !row.verified { (visit.text("not-confirmed")) " " }
-        (actions(room, me, visit))
+        (actions(row, admins, me, visit))
     }
 }
 
 /// What the caller may do with a room.
-pub fn actions(room: &Room, me: &Caller, visit: &Visit) -> Markup {
-    let (row, here) = (&room.row, format!("/rooms/{}", room.row.id));
+pub fn actions(row: &Row, admins: &[DbUuid], me: &Caller, visit: &Visit) -> Markup {
+    let here = format!("/rooms/{}", row.id);
     html! {
         @if me.privileged {
             @let (verified, key) = if row.verified { ("false", "withdraw") } else { ("true", "verify") };
             (button(&format!("{here}/verified"), &[("verified", verified)], &visit.text(key), None)) " "
         }
-        @if me.privileged || room.admins.contains(&me.id) {
+        @if me.privileged || admins.contains(&me.id) {
             a href={ (here) "/delete" } { (visit.text("delete")) }
         }
     }

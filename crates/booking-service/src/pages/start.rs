@@ -27,6 +27,9 @@ use crate::{
 /// The most events and free rooms on the page.
 const MAX_ROWS: usize = 30;
 
+/// More events than a week usually has.
+const MANY_EVENTS: i64 = 300;
+
 /// The page. A caller with a bad credential sees what everybody sees.
 pub async fn show(visit: Visit, who: Option<SignedIn>) -> Result<Reply, Failure> {
     let anonymous = for_nobody(&visit);
@@ -53,8 +56,9 @@ fn for_member(conn: &mut AnyConnection, me: &Caller, visit: &Visit) -> Result<Re
     let user = users::queries::get(conn, me.id)?;
     let today = visit.today();
     let week = visit.midnight(today.checked_add_days(Days::new(7)).unwrap_or(today));
-    let selection =
-        Selection::new(Criterion::OfUser { user: me.id, relation: Relation::BelongsOrAdmins, is_active: true });
+    let by_span = queries::administers_more_than(conn, me.id, MANY_EVENTS)?;
+    let relation = Relation::BelongsOrAdmins;
+    let selection = Selection::new(Criterion::OfUser { user: me.id, relation, is_active: true, by_span });
     let selection = selection.between((Some(visit.now), Some(week)));
     let events = load_page(conn, &selection, Order::Start, &first(MAX_ROWS))?;
     let ids: Vec<_> = events.iter().map(|event| event.row.id).collect();

@@ -150,16 +150,25 @@ pub fn load_page(
     exclude: Option<DbUuid>,
     bounds: &PageBounds<Position>,
 ) -> Result<Vec<Room>, Error> {
+    let rows = load_page_rows(conn, selection, bounds)?;
+    load_times(conn, rows, exclude)
+}
+
+/// The columns of one page of that list, with the administrators.
+pub fn load_page_rows(
+    conn: &mut AnyConnection,
+    selection: &Selection,
+    bounds: &PageBounds<Position>,
+) -> Result<Vec<(Row, Vec<DbUuid>)>, Error> {
     if selection.from.is_none() && selection.to.is_none() {
-        return load_first(conn, selection, exclude, bounds);
+        return load_rows(conn, selection, bounds);
     }
-    let rows = load_page_of_span(
+    load_page_of_span(
         bounds,
         |(at, ..)| *at,
         |(row, _): &(Row, _)| row.position(),
         |lengths| load_rows(conn, &Selection { lengths, ..selection.clone() }, bounds),
-    )?;
-    load_times(conn, rows, exclude)
+    )
 }
 
 /// The columns of a part of that list, with the administrators.

@@ -482,7 +482,7 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     let at = |hours| DbTimestamp(hours_from_now(&club, hours));
     let week = (Some(at(-10)), Some(at(100)));
     let user = id(BOB);
-    let of_user = |relation| Criterion::OfUser { user, relation, is_active: true };
+    let of_user = |relation| Criterion::OfUser { user, relation, is_active: true, by_span: false };
     let selections = [
         Selection::new(Criterion::All).between(week),
         Selection::new(Criterion::All).between((week.0, None)),

@@ -146,7 +146,7 @@ fn bounded(club: &Club, bob: &Owner, carol: &Owner) -> Vec<(String, Selection, &
         (format!("user=={user} && user!={other} || tag=={tag}"), "event_tags_tag_id"),
     ];
     let filters = filters.into_iter().map(|(q, index)| (Criterion::Matching(parse(&q).unwrap()), q, index));
-    let of_user = |relation| Criterion::OfUser { user, relation, is_active: true };
+    let of_user = |relation| Criterion::OfUser { user, relation, is_active: true, by_span: false };
     let lists = [
         (Criterion::OfGroup(group), "the group", "events_by_group"),
         (Criterion::InRoom(bob.room), "the room", "events_by_room"),
@@ -315,4 +315,27 @@ fn a_chunk_of_a_long_list_reads_its_rows_only(#[values(Sqlite, Postgres)] backen
     bob.insert(&club, 9 * OTHERS);
     let many = measure();
     assert!(many * 10 <= few * 15, "{few} became {many}");
+}
+
+#[rstest]
+fn a_week_reads_no_more_for_ten_times_the_events_that_its_reader_administers(
+    #[values(Sqlite, Postgres)] backend: Backend,
+) {
+    let club = Club::start(backend);
+    let bob = Owner::new(&club, BOB, 1);
+    let (user, relation) = (bob.user, Relation::BelongsOrAdmins);
+    let week = Selection::new(Criterion::OfUser { user, relation, is_active: true, by_span: true });
+    let at = |hours| Some(DbTimestamp(hours_from_now(&club, hours)));
+    let week = week.between((at(3000), at(3168)));
+    let measure = |number| {
+        bob.insert(&club, number);
+        let administer = "INSERT INTO event_admins (event_id, user_id) SELECT id, created_by FROM events WHERE true \
+            ON CONFLICT DO NOTHING";
+        sql_query(administer).execute(&mut club.connect()).unwrap();
+        work(&club, |conn| {
+            load_page(conn, &week, Order::Start, &PageBounds::all()).unwrap();
+        })
+    };
+    let (few, many) = (measure(OTHERS), measure(9 * OTHERS));
+    assert!(many * 10 <= few * 15 + 1000, "{few} became {many}");
 }
