@@ -68,10 +68,11 @@ const fn page(name: &'static str, service: Service, requests: fn(&Facts) -> Requ
 const PROJECTS: usize = 100;
 
 /// All scenes. For each service, those that write come last, because they change what others read.
-pub const ALL: [Scene; 34] = [
+pub const ALL: [Scene; 35] = [
     reading("week", Service::Booking, Bound::Spread, |f| get(f, &f.events(7))),
     reading("calendar", Service::Booking, Bound::General, |f| get(f, &f.events(92))),
     reading("search", Service::Booking, Bound::General, |f| get(f, &format!("/api/events?dateBegin={}", f.today))),
+    reading("search-none", Service::Booking, Bound::General, |f| get(f, "/api/events?search=nothing")),
     reading("rooms", Service::Booking, Bound::Spread, |f| get(f, &f.rooms())),
     reading("event", Service::Booking, Bound::Spread, |f| get(f, &f.one_event())),
     reading("my-events", Service::Booking, Bound::General, |f| get(f, "/api/users/me/events")),

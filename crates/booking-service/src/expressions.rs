@@ -4,7 +4,8 @@ use diesel::{
     QueryResult,
     backend::Backend,
     deserialize::{self, FromSql, FromSqlRow},
-    expression::{AppearsOnTable, Expression, SelectableExpression, ValidGrouping, is_aggregate},
+    dsl::sql,
+    expression::{AppearsOnTable, Expression, SelectableExpression, SqlLiteral, ValidGrouping, is_aggregate},
     pg::Pg,
     postfix_operator,
     query_builder::{AstPass, QueryFragment, QueryId},
@@ -31,6 +32,12 @@ postfix_operator!(IsFalse, " = FALSE");
 // of the events of a user.
 postfix_operator!(IsTrueByRow, " IS TRUE");
 postfix_operator!(IsFalseByRow, " IS FALSE");
+
+/// A condition that is always true. As raw SQL, it keeps the statement out of the connection's cache of prepared
+/// statements, which has no limit: clients choose the text of a `q` filter.
+pub fn uncached() -> SqlLiteral<Bool> {
+    sql("1 = 1")
+}
 
 /// `column IN (query)`, for a boxed query or a [`UnionAll`].
 pub fn in_subquery<C, Q>(column: C, query: Q) -> InSubquery<C, Q> {

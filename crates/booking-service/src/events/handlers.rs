@@ -45,15 +45,21 @@ fn list_selection(
     page: &ListPart,
     zone: Tz,
 ) -> Result<ListPage, Error> {
+    let mut end = None;
     let events = match page.load()? {
-        Load::Page(bounds) => queries::load_page(conn, selection, order, &bounds)?,
+        Load::Page(bounds) => {
+            let part = search::bounded(conn, selection, bounds.after)?;
+            end = part.until;
+            queries::load_page(conn, &part, order, &bounds)?
+        }
         Load::First(bounds) => queries::load_first(conn, selection, order, &bounds)?,
         Load::Ids(bounds) => {
             return Ok(ListPage::versions(queries::load_versions(conn, selection, order, &bounds)?));
         }
         Load::These(ids) => queries::load_page(conn, &selection.these(ids), order, &PageBounds::all())?,
     };
-    page.rows(events, |event| order.position(&event.row), |event| Ok(ResponseEvent::new(event, zone)))
+    let rows = page.rows(events, |event| order.position(&event.row), |event| Ok(ResponseEvent::new(event, zone)))?;
+    page.up_to(rows, end)
 }
 
 /// List events
@@ -71,6 +77,7 @@ pub async fn list(who: SignedIn, Zone(zone): Zone, page: Page, query: Query<List
     let ((time, filter), words) = (query.0.time_and_filter()?, query.0.words()?);
     let selection =
         time.selection(if filter == Filter::Everything { Criterion::All } else { Criterion::Matching(filter) });
+    let page = if words.is_empty() { page } else { page.always_limited() };
     who.list(page, move |conn, _, page| {
         let selection = selection.clone().containing(search::find(conn, &words)?);
         list_selection(conn, &selection, Order::Start, page, zone)

@@ -91,7 +91,8 @@ pub struct ListQuery {
     #[param(nullable = false, max_length = 4096)]
     q: Option<String>,
     /// Only events whose name, description, place, group or tags contain each of these words, at most 8. Case and width
-    /// of letters, kinds of dashes and invisible characters do not matter.
+    /// of letters, kinds of dashes and invisible characters do not matter. An answer compares at most 1000 events, not
+    /// counting those longer than a day. `Link` leads to the others, even without `limit`.
     #[deserr(default)]
     #[param(value_type = Option<String>, nullable = false, max_length = 64)]
     search: Option<Text<0, 64>>,

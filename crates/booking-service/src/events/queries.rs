@@ -259,7 +259,7 @@ pub fn load_versions(
     Ok(ordered(selection, order, bounds).select((events::id, (events::updated_at, answers, withdrawn))).load(conn)?)
 }
 
-fn ordered(
+pub(super) fn ordered(
     selection: &Selection,
     order: Order,
     bounds: &PageBounds<Position>,
@@ -270,6 +270,9 @@ fn ordered(
             Order::Start => after!(rows, events::starts_at; > at, events::id; > id),
             Order::Change => after!(rows, events::updated_at; < at, events::id; > id),
         };
+    }
+    if let Some((at, id)) = selection.until {
+        rows = rows.filter(events::starts_at.le(at)).filter(events::starts_at.lt(at).or(events::id.le(id)));
     }
     match order {
         Order::Start => rows.order((events::starts_at, events::id)),

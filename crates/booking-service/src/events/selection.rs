@@ -2,8 +2,7 @@
 
 use chrono::TimeDelta;
 use diesel::{
-    dsl::{IntoBoxed, Select, exists, not, sql},
-    expression::SqlLiteral,
+    dsl::{IntoBoxed, Select, exists, not},
     prelude::*,
     sql_types::Bool,
 };
@@ -20,7 +19,7 @@ use super::{
     search::{Condition, Word},
 };
 use crate::{
-    expressions::{IsTrueByRow, UnionAll, in_subquery},
+    expressions::{IsTrueByRow, UnionAll, in_subquery, uncached},
     groups::EVERYONE,
     period_filter::{Lengths, earliest_start},
     schedule::Schedule,
@@ -117,6 +116,8 @@ pub struct Selection {
     pub words: Vec<Word>,
     /// Only events of these lengths.
     pub lengths: Lengths,
+    /// Only events up to this one, by start and id.
+    pub until: Option<(DbTimestamp, DbUuid)>,
 }
 
 impl Selection {
@@ -124,7 +125,7 @@ impl Selection {
     #[must_use]
     pub fn new(criterion: Criterion) -> Self {
         let (changed_after, words, lengths) = (None, Vec::new(), Lengths::All);
-        Self { criterion, from: None, to: None, changed_after, deleted: Deleted::No, words, lengths }
+        Self { criterion, from: None, to: None, changed_after, deleted: Deleted::No, words, lengths, until: None }
     }
 
     /// Restricts the selection to events that overlap a span. Either end may be missing.
@@ -369,12 +370,6 @@ fn condition(filter: &Filter, few: bool) -> Condition {
 /// the query.
 fn unjoinable(condition: Condition) -> Condition {
     Box::new(not(not(condition)))
-}
-
-/// A condition that is always true. As raw SQL, it keeps the statement out of the connection's cache of prepared
-/// statements, which has no limit: clients choose the text of a `q` filter.
-fn uncached() -> SqlLiteral<Bool> {
-    sql("1 = 1")
 }
 
 /// A comparison with `==` as a subquery for the ids of all matching events, if it needs another table.

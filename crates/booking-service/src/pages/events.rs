@@ -50,13 +50,16 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         let first = |day: NaiveDate| day.with_day(1).unwrap_or(day);
         let month = first(day_of(&format!("{}-01", typed.get("month")), today));
         let (words, problem) = words(typed.get("search"));
-        let months = Months::new(if words.is_empty() { 1 } else { 12 });
-        let next = month.checked_add_months(months).unwrap_or(month);
-        let previous = month.checked_sub_months(months).unwrap_or(month);
+        let months = if words.is_empty() { 1 } else { 12 };
+        let later = |months| month.checked_add_months(Months::new(months)).unwrap_or(month);
+        let previous = month.checked_sub_months(Months::new(months)).unwrap_or(month);
         let from = if month == first(today) { visit.midnight(today) } else { visit.midnight(month) };
         let criterion = criterion(conn, &typed)?;
-        let selection = Selection::new(criterion).between((Some(from), Some(visit.midnight(next))));
+        let selection = Selection::new(criterion).between((Some(from), Some(visit.midnight(later(months)))));
         let selection = selection.containing(search::find(conn, &words)?);
+        let selection = search::bounded(conn, &selection, None)?;
+        let searched_to = selection.until.map(|(at, _)| visit.local(at).date());
+        let next = searched_to.map_or(later(months), |day| first(day).max(later(1)));
         let rows = load_rows(conn, &selection, Order::Start, &PageBounds { after: None, rows: MAX_ROWS })?;
         let of_month = |month: NaiveDate| {
             let month = month.format("%Y-%m").to_string();
@@ -66,6 +69,7 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         };
         let shown = |month: NaiveDate| visit.language.month(month);
         let (mut day, last) = (None, next.pred_opt().unwrap_or(next));
+        let searched_to = searched_to.map_or_else(|| shown(last), |day| visit.language.date(day));
         let body = html! {
             p.actions {
                 a href=(of_month(previous)) rel="prev" { "← " (shown(previous)) }
@@ -75,7 +79,7 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
             }
             (search_form(conn, me, &visit, &typed, problem.as_ref())?)
             @if !words.is_empty() {
-                p { (visit.format("searched-months", &[("from", shown(month).into()), ("to", shown(last).into())])) }
+                p { (visit.format("searched-months", &[("from", shown(month).into()), ("to", searched_to.as_str().into())])) }
             }
             @if rows.is_empty() { p { (visit.text("no-events")) } }
             @for row in &rows {

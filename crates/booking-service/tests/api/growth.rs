@@ -4,6 +4,7 @@ use booking_service::{
     events::{
         filter::parse,
         queries::{Order, load_ids, load_page},
+        search::{self, find, words},
         selection::{Criterion, Relation, Selection},
     },
     schema::{attendees, event_tags, events, tags},
@@ -338,4 +339,42 @@ fn a_week_reads_no_more_for_ten_times_the_events_that_its_reader_administers(
     };
     let (few, many) = (measure(OTHERS), measure(9 * OTHERS));
     assert!(many * 10 <= few * 15 + 1000, "{few} became {many}");
+}
+
+#[rstest]
+fn a_search_compares_a_bounded_number_of_events_and_goes_on(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let bob = Owner::new(&club, BOB, 1);
+    bob.insert(&club, 1200);
+    let found = find(&mut club.connect(), &words("nothing").unwrap()).unwrap();
+    let at = |hours| Some(DbTimestamp(hours_from_now(&club, hours)));
+    let spans = [(None, None), (at(-2400), None), (at(-2400), at(2400))];
+    let searches = spans.map(|span| Selection::new(Criterion::All).between(span).containing(found.clone()));
+    let measure = || {
+        searches.each_ref().map(|selection| {
+            work(&club, |conn| {
+                let part = search::bounded(conn, selection, None).unwrap();
+                load_page(conn, &part, Order::Start, &PageBounds { after: None, rows: 21 }).unwrap();
+            })
+        })
+    };
+    let few = measure();
+    // One in fifty is long and does not count.
+    let from = hours_from_now(&club, -2400);
+    for (query, pages) in [("search=nothing".to_owned(), 2), (format!("search=BOB&limit=500&dateBegin={from}"), 3)] {
+        let (mut next, mut seen, mut number) = (Some(format!("/api/events?{query}")), Vec::new(), 0);
+        while let Some(path) = next {
+            let page = club.by(CAROL).get(&path).expect(200);
+            seen.extend(each(&page.json(), "eventId"));
+            let link = page.header("link").map(str::to_owned);
+            next = link.and_then(|link| Some(link.split_once('<')?.1.split_once('>')?.0.to_owned()));
+            number += 1;
+        }
+        assert_eq!(number, pages, "{query}");
+        assert!(seen.is_empty() || seen == ids(&club, bob.group), "{query} finds {}", seen.len());
+    }
+    bob.insert(&club, 6000);
+    for (few, many) in few.into_iter().zip(measure()) {
+        assert!(many * 10 <= few * 15 + 1000, "{few} became {many}");
+    }
 }

@@ -111,6 +111,12 @@ impl Page {
         Self(ListPart { as_lines, ..self.0 })
     }
 
+    /// A page of at most [`CHUNK`] rows instead of the whole list, if the request has no limit.
+    #[must_use]
+    pub fn always_limited(self) -> Self {
+        if self.0.has_limit() { self } else { Self(ListPart { part: Part::Limit(CHUNK), ..self.0 }) }
+    }
+
     /// All of it, for a list that is in memory.
     #[must_use]
     pub fn whole(self) -> ListPart {
@@ -235,6 +241,13 @@ impl ListPart {
             _ => None,
         };
         Ok(ListPage { json, count, link, next, ids: None, as_lines: self.as_lines })
+    }
+
+    /// A page whose rows were looked for up to a position: the next page begins behind it.
+    pub fn up_to<P: Serialize>(&self, rows: ListPage, end: Option<P>) -> Result<ListPage, Error> {
+        let (None, Some(end), Part::Limit(limit)) = (&rows.next, end, &self.part) else { return Ok(rows) };
+        let link = self.link(*limit, &self.cursor(&end)?);
+        Ok(ListPage { link: Some(link), ..rows })
     }
 
     /// The page of a list that is in memory and in order; without a limit, all of it.
