@@ -14,18 +14,15 @@ pub struct ClaimValue {
 }
 
 impl ClaimValue {
-    /// The claim's name without the path to a nested one, as in [`find`](Self::find).
-    fn first_name(&self) -> &str {
-        self.claim.split('.').next().unwrap_or_default()
-    }
-
-    /// Whether claims contain the claim, with whatever value.
+    /// Whether claims contain the claim, or the object that should have it, with whatever value.
     #[must_use]
     pub fn is_named_in(&self, claims: &Claims) -> bool {
-        claims.contains_key(&self.claim) || claims.contains_key(self.first_name())
+        let paths = self.claim.match_indices('.').map(|(dot, _)| &self.claim[..dot]);
+        paths.chain([self.claim.as_str()]).any(|name| claims.contains_key(name))
     }
 
-    /// Whether the claim has the value: as text, number or boolean, in a list, or as a member's name in an object.
+    /// Whether the claim has the value: as text, number or boolean, in a list, or as a member's name in an object. The
+    /// member must not say "no": it is `true`, a text or an object, and not empty.
     #[must_use]
     pub fn holds(&self, claims: &Claims) -> bool {
         let is_value = |value: &Value| match value {
@@ -34,22 +31,27 @@ impl ClaimValue {
             Value::Bool(flag) => flag.to_string() == self.value,
             _ => false,
         };
-        match self.find(claims) {
+        match find(claims, &self.claim) {
             Some(Value::Array(values)) => values.iter().any(is_value),
-            Some(Value::Object(members)) => members.contains_key(&self.value),
+            Some(Value::Object(members)) => members.get(&self.value).is_some_and(|member| match member {
+                Value::Bool(flag) => *flag,
+                Value::String(text) => !text.is_empty(),
+                Value::Object(details) => !details.is_empty(),
+                _ => false,
+            }),
             Some(value) => is_value(value),
             None => false,
         }
     }
+}
 
-    /// The claim with this name, or the nested one: `realm_access.roles` is `roles` in the object `realm_access`.
-    fn find<'a>(&self, claims: &'a Claims) -> Option<&'a Value> {
-        claims.get(&self.claim).or_else(|| {
-            let mut names = self.claim.split('.');
-            let first = claims.get(names.next()?)?;
-            names.try_fold(first, |value, name| value.get(name))
-        })
-    }
+/// The claim of this name, or the nested one: `realm_access.roles` is `roles` in the object `realm_access`. Names may
+/// contain dots themselves, the longest one counts.
+fn find<'a>(claims: &'a Claims, path: &str) -> Option<&'a Value> {
+    claims.get(path).or_else(|| {
+        let mut dots = path.rmatch_indices('.');
+        dots.find_map(|(dot, _)| find(claims.get(&path[..dot])?.as_object()?, &path[dot + 1..]))
+    })
 }
 
 impl FromStr for ClaimValue {
@@ -94,9 +96,32 @@ mod tests {
             ("realm_access.roles=admin", json!({"realm_access": ["roles"]}), false),
             ("https://club.example/roles=admin", json!({"https://club.example/roles": ["admin"]}), true),
             ("urn:roles=admin", json!({"urn:roles": {"admin": {"1": "club"}}}), true),
+            ("groups=admin", json!({"groups": {"admin": true, "other": false}}), true),
+            ("groups=admin", json!({"groups": {"admin": "since 2026"}}), true),
+            ("groups=admin", json!({"groups": {"admin": false}}), false),
+            ("groups=admin", json!({"groups": {"admin": null}}), false),
+            ("groups=admin", json!({"groups": {"admin": 0}}), false),
+            ("groups=admin", json!({"groups": {"admin": 1}}), false),
+            ("groups=admin", json!({"groups": {"admin": ""}}), false),
+            ("groups=admin", json!({"groups": {"admin": {}}}), false),
+            ("groups=admin", json!({"groups": {"admin": []}}), false),
+            ("access.my.club.roles=admin", json!({"access": {"my.club": {"roles": ["admin"]}}}), true),
+            ("access.my.club.roles=admin", json!({"access.my": {"club.roles": "admin"}}), true),
+            ("access.my.roles=admin", json!({"access": {"my": {"roles": "x"}, "my.roles": "admin"}}), true),
+            ("access.my.roles=admin", json!({"access": {"my": {"roles": "admin"}, "my.roles": "x"}}), false),
+            ("access.my.roles=admin", json!({"access": {"my": {"roles": "admin"}}, "access.my": {}}), true),
         ] {
             let claims: &Claims = claims.as_object().unwrap();
             assert_eq!(condition.parse::<ClaimValue>().unwrap().holds(claims), expected, "{condition} {claims:?}");
+        }
+        let condition: ClaimValue = "access.my.club.roles=admin".parse().unwrap();
+        for (claims, expected) in [
+            (json!({"access": {}}), true),
+            (json!({"access.my": {}}), true),
+            (json!({"access.my.club.roles": []}), true),
+            (json!({"roles": ["admin"]}), false),
+        ] {
+            assert_eq!(condition.is_named_in(claims.as_object().unwrap()), expected, "{claims}");
         }
         for bad in ["", "groups", "groups=", "=admin"] {
             assert!(bad.parse::<ClaimValue>().is_err(), "{bad}");
