@@ -301,7 +301,7 @@ impl Config {
     /// # Errors
     /// One line that describes the error in the options.
     pub fn keys(&self) -> Result<Keys, String> {
-        let secret = self.secret_key().resolve()?;
+        let secret = self.secret_key().resolve_lines()?;
         let key = match secret {
             Some(key) => key,
             // Without a provider the service starts in development mode only.

@@ -377,6 +377,10 @@ mod tests {
         assert_eq!(read.reveal(), "from \u{feff}editor");
         std::fs::write(&file, "\u{feff}\n").unwrap();
         assert!(SecretOption("key", None, Some(&file)).resolve().unwrap_err().contains("is empty"));
+        std::fs::write(&file, "one\ntwo\n").unwrap();
+        let lines = SecretOption("key", None, Some(&file));
+        assert_eq!(lines.resolve().unwrap_err(), "--key-file: a secret has one line");
+        assert_eq!(lines.resolve_lines().unwrap().unwrap().reveal(), "one\ntwo");
         for path in ["/dev/zero", folder.path().to_str().unwrap()] {
             let refusal = SecretOption("key", None, Some(path.as_ref())).resolve().unwrap_err();
             assert!(

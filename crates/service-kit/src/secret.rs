@@ -30,8 +30,22 @@ impl SecretOption<'_> {
     /// are not part of it.
     ///
     /// # Errors
-    /// One line naming the option when both are set, the file cannot be read, or there is nothing but white space.
+    /// One line naming the option when both are set, the file cannot be read, or there is nothing but white space, or
+    /// more than one line.
     pub fn resolve(self) -> Result<Option<Secret>, String> {
+        let secret = self.resolve_lines()?;
+        if secret.as_ref().is_some_and(|secret| secret.0.trim_end_matches(['\r', '\n']).contains(['\r', '\n'])) {
+            let option = if self.2.is_some() { format!("{}-file", self.0) } else { self.0.to_owned() };
+            return Err(format!("--{option}: a secret has one line"));
+        }
+        Ok(secret)
+    }
+
+    /// As [`resolve`](Self::resolve), for an option that has one value a line.
+    ///
+    /// # Errors
+    /// One line naming the option when both are set, the file cannot be read, or there is nothing but white space.
+    pub fn resolve_lines(self) -> Result<Option<Secret>, String> {
         let Self(option, value, file) = self;
         match (value, file) {
             (Some(_), Some(_)) => {

@@ -89,6 +89,12 @@ fn empty_secret_files_are_refused_and_readable_ones_give_a_warning() {
             let (out, status) = check(&arguments(path), &[]);
             assert!(status == Some(78) && out.starts_with(&format!("{option}: ")) && out.contains(word), "{out}");
         }
+        std::fs::write(&file, format!("{KEY}\nanother-{KEY}\n")).unwrap();
+        let (out, status) = check(&arguments(path), &[]);
+        // Only the keys of the installation may be several.
+        let refusal = format!("{option}: a secret has one line\n");
+        let expected = if option == "--secret-key-file" { ("ok\n".to_owned(), 0) } else { (refusal, 78) };
+        assert_eq!((out, status), (expected.0, Some(expected.1)));
         for path in [folder.path(), &gone] {
             let (out, status) = check(&arguments(path.to_str().unwrap()), &[]);
             assert!(status == Some(78) && out.starts_with(&format!("{option}: cannot read")), "{out}");

@@ -207,15 +207,21 @@ mod tests {
     fn a_new_file_is_for_its_owner_alone_and_an_old_one_stays_as_it_is() {
         use std::os::unix::fs::PermissionsExt as _;
 
+        use crate::database::lock_file::DatabaseLock;
+
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("club.sqlite3");
+        let lock = || drop(DatabaseLock::shared(&file).unwrap());
+        lock();
         let mode = |name: &str| folder.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
         let mut conn = Url::of_file(&file).connect().unwrap();
         conn.batch_execute("CREATE TABLE t (a INTEGER)").unwrap();
         assert_eq!((mode("club.sqlite3"), mode("club.sqlite3-wal")), (0o600, 0o600));
+        assert_eq!(mode("club.sqlite3.lock"), 0o600);
         drop(conn);
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
         Url::of_file(&file).connect().unwrap();
-        assert_eq!(mode("club.sqlite3"), 0o640);
+        lock();
+        assert_eq!((mode("club.sqlite3"), mode("club.sqlite3.lock")), (0o640, 0o640));
     }
 }

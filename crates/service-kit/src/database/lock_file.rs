@@ -5,8 +5,9 @@
 //! would go on using it.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions, Permissions, TryLockError},
     io,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -42,9 +43,16 @@ fn open(database: &Path) -> io::Result<File> {
     // Resolves symbolic links, so that all programs use the same lock file.
     let path = with_suffix(&database.canonicalize().unwrap_or_else(|_| database.to_owned()), ".lock");
     // A lock file of another user may be readable only, which is enough.
-    File::open(&path)
-        .or_else(|_| OpenOptions::new().write(true).create(true).truncate(false).open(&path))
-        .map_err(|error| io::Error::other(format!("cannot open {}: {error}", path.display())))
+    let lock = File::open(&path)
+        .or_else(|_| OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path))
+        .map_err(|error| io::Error::other(format!("cannot open {}: {error}", path.display())))?;
+    // Whoever may not read the database must not be able to block it.
+    let permissions = database.metadata().map_or_else(|_| Permissions::from_mode(0o600), |file| file.permissions());
+    if lock.metadata()?.permissions() != permissions {
+        // Only the owner of the lock file can set them.
+        lock.set_permissions(permissions).ok();
+    }
+    Ok(lock)
 }
 
 /// The path with a suffix added to its name.
