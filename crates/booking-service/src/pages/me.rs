@@ -177,6 +177,7 @@ pub async fn create_token(visit: Visit, club: Club, who: SignedIn, form: Form) -
                 stay_active(conn, me.id)?;
                 me.author.count(1);
                 let (_, token) = tokens::issue(conn, me.id, &new, visit.now.0)?;
+                visit.state().credential_owners.remember(token.reveal(), me.id.0);
                 let body = html! {
                     p { (visit.text("token-once")) }
                     div.field { label for="token" { (new.name) } input #token readonly value=(token.reveal()); }
@@ -188,7 +189,11 @@ pub async fn create_token(visit: Visit, club: Club, who: SignedIn, form: Form) -
         }
     };
     let (who, visit) = again;
-    or_form_again(result, who, move |conn, me, problem| page(conn, me, &visit, &club, &form, Some(problem))).await
+    or_form_again(result, who, move |conn, me, problem| {
+        me.require_session()?;
+        page(conn, me, &visit, &club, &form, Some(problem))
+    })
+    .await
 }
 
 /// Revokes a token.

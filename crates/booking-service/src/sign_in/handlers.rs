@@ -162,12 +162,13 @@ async fn finish(
 ) -> Result<String, Failure> {
     let principal = provider.exchange(club, query.into_response()?, &login, now).await?;
     let secret = credentials::random_secret()?;
-    let cookie = pending::session_cookie(club, &secret, now);
+    let (cookie, credential) = (pending::session_cookie(club, &secret, now), secret.clone());
     let policy = club.sign_in_policy;
     let user = state
         .database
         .write(JobOwner::Internal, move |conn| queries::finish(conn, &login, &principal, policy, &secret, now))
         .await?;
+    state.credential_owners.remember(&credential, user.0);
     RequestNotes::change(req, |notes| notes.user = Some(user.0));
     // In the background: if the browser gave up waiting, the session would exist and its cookie be lost.
     let db = state.database.clone();
@@ -300,6 +301,7 @@ pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>)
 #[post("/me/tokens")]
 pub async fn create_token(
     who: SignedIn,
+    state: Data<AppState>,
     Zone(zone): Zone,
     now: Now,
     body: Body<RequestToken>,
@@ -310,6 +312,7 @@ pub async fn create_token(
         stay_active(conn, me.id)?;
         me.author.count(1);
         let (id, token) = tokens::issue(conn, me.id, &new, now.0)?;
+        state.credential_owners.remember(token.reveal(), me.id.0);
         Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone))?.secret())
     })
     .await

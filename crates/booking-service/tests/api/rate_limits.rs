@@ -15,7 +15,8 @@ use service_kit::{
 };
 
 use crate::{
-    harness::{Answer, BOB, CAROL, Client, Club, id},
+    front_page::forms::send,
+    harness::{Answer, BOB, CAROL, Client, Club, DAVE, id},
     sign_in::{Browser, HTML},
     tokens::{by_token, make_token},
 };
@@ -175,9 +176,25 @@ fn who_is_known_does_not_pay_for_the_guesses_of_others(#[values(Sqlite, Postgres
     // Requests without a credential and from other addresses are not concerned either.
     exhaust(|n| cookie(&club, &format!("another{n}")).get(ME));
     club.anonymous().get(VERSION).expect(200);
+    // Nor is whoever signs in there, or makes a token, although the neighbour goes on.
+    let mut browser = Browser::new(&club);
+    let page = browser.begin();
+    let callback = browser.choose(&page, CAROL);
+    browser.get(&callback).expect(302);
+    let fresh = make_token(&club, BOB, "read");
+    let form = [("name", "bot"), ("scope", "read"), ("expiresAt", "")];
+    let form = form.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let page = send(&club, BOB, "/me/tokens", &form).expect(201).text();
+    let shown = page.split('"').find(|text| text.starts_with("clubbooking_")).unwrap();
+    for token in [fresh.as_str(), shown] {
+        exhaust(|n| cookie(&club, &format!("{token}{n}")).get(ME));
+        by_token(&club, token).get(ME).expect(200);
+    }
+    exhaust(|n| cookie(&club, &format!("last{n}")).get(ME));
+    browser.get(ME).expect(200);
     // A second later somebody who is not known may try again.
     club.clock.advance(TimeDelta::seconds(1));
-    club.by(CAROL).get(ME).expect(200);
+    club.by(DAVE).get(ME).expect(200);
     // A session that ends is refused like any other.
     club.by(BOB).post("/api/logout", json!({})).expect(204);
     club.by(BOB).get(ME).refused(401, "bad-credentials");
