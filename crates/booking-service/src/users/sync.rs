@@ -1,9 +1,10 @@
 //! The copy of the club directory: users and their groups (contract, `POST /users/sync` and "The club directory").
 //!
-//! * Users are identified by id, not by name. Names, pictures and states follow the directory; privileges stay.
+//! * Users are identified by id, not by name. Names, pictures and states follow the directory.
 //! * The directory decides who has a name. Another user with that name who is not in the directory is renamed to
 //!   `name~` and the first 8 characters of the id.
-//! * A user who is no longer active loses sessions, tokens and feed address for good.
+//! * A user who is no longer active loses sessions, tokens and feed address for good, a deactivated one the privilege too:
+//!   without ids in the directory, whoever gets the name later is the same user.
 //! * Invitations to events follow members and states ([`invitations`]).
 //! * A user whom the directory no longer lists is deactivated; one whom it never listed does not change. A group that
 //!   it no longer lists is marked as deleted, and comes back when the directory has it again.
@@ -25,7 +26,7 @@ use service_kit::{
     with_connection,
 };
 
-use super::{sign_in_name::NAMES, synced_groups};
+use super::{queries::record_privilege, sign_in_name::NAMES, synced_groups};
 use crate::{
     auth::ACTIVE,
     club::Club,
@@ -67,6 +68,7 @@ pub fn apply(conn: &mut AnyConnection, directory: &Snapshot, force: bool, now: D
     NAMES.warn(&directory.users);
     let (users, states) = update_users(conn, &directory.users, force, now)?;
     end_access(conn, &states.inactive, now)?;
+    end_privileges(conn, now)?;
     let groups = update_groups(conn, &directory.groups, now)?;
     invitations::leave(conn, &states.deactivated, None, now)?;
     invitations::join(conn, &states.activated, None, now)?;
@@ -220,6 +222,17 @@ fn end_access(conn: &mut AnyConnection, inactive: &[DbUuid], now: DbTimestamp) -
         diesel::update(users::table.filter(users::id.eq_any(ids)).filter(has_feed))
             .set((users::feed_nonce.eq(None::<String>), users::imported_feed_hash.eq(None::<Vec<u8>>)))
             .execute(conn)?;
+    }
+    Ok(())
+}
+
+/// Revokes the privilege of deactivated users, the last one's too.
+fn end_privileges(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
+    let former = users::table.filter(users::state.eq(DEACTIVATED)).filter(users::privileged.eq(true));
+    let former: Vec<DbUuid> = former.order(users::id).select(users::id).load(conn)?;
+    for id in former {
+        diesel::update(users::table.find(id)).set(users::privileged.eq(false)).execute(conn)?;
+        record_privilege(conn, id, false, &Author::new(By::Directory, now))?;
     }
     Ok(())
 }

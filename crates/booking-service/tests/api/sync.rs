@@ -78,6 +78,29 @@ fn users_are_added_renamed_and_changed(#[values(Sqlite, Postgres)] backend: Back
 }
 
 #[rstest]
+fn whoever_leaves_takes_the_privilege_along(#[values(Sqlite, Postgres)] backend: Backend) {
+    let mut club = Club::start(backend);
+    let all = with_members(&[], &[]);
+    let replica = start_with_file(&mut club, &all);
+    for name in [BOB, CAROL, DAVE] {
+        club.by(ALICE).patch(&format!("/api/users/{}/privileged", id(name)), json!({})).expect(204);
+    }
+    let mut fewer = all.clone();
+    fewer["users"][2]["state"] = json!("deactivated");
+    fewer["users"][3]["state"] = json!("suspended");
+    fewer["users"].as_array_mut().unwrap().remove(1);
+    write(&club, &fewer);
+    club.by(ALICE).at(replica).send("POST", "/api/users/sync?force=true", None).expect(201);
+    // Whoever has one of the names next is the same user.
+    write(&club, &all);
+    sync(&club, replica).expect(201);
+    let privileged = [ALICE, BOB, CAROL, DAVE].map(|name| user(&club, name).unwrap()["privileged"] == true);
+    assert_eq!(privileged, [true, false, false, true], "who was only suspended keeps it");
+    let rows = club.by(ALICE).get(&format!("/api/audit?object={}", id(BOB))).expect(200).json();
+    assert_eq!((&rows[0]["by"], &rows[0]["changes"]["privileged"]), (&json!("directory"), &json!([true, false])));
+}
+
+#[rstest]
 fn what_is_the_same_is_not_written(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;

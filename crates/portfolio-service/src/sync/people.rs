@@ -74,6 +74,10 @@ pub(super) fn update(
             .set((users::state.eq(DEACTIVATED), users::updated_at.eq(now)))
             .execute(conn)?;
     }
+    // Without ids in the directory, whoever gets the name later is the same user, and has not consented.
+    diesel::update(users::table.filter(users::state.eq(DEACTIVATED)).filter(users::publishes_real_name.eq(true)))
+        .set((users::publishes_real_name.eq(false), users::updated_at.eq(now)))
+        .execute(conn)?;
     let counts = Changes::new(&changed, |user| before.contains_key(&user.id), unlisted.len());
     Ok((counts, present.iter().chain(&target).map(|user| user.id).collect()))
 }

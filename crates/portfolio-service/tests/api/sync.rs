@@ -156,6 +156,23 @@ fn names_states_and_real_names_follow_and_what_users_say_stays(#[values(Sqlite, 
 }
 
 #[rstest]
+fn whoever_leaves_takes_the_consent_to_publish_the_name_along(#[values(Sqlite, Postgres)] backend: Backend) {
+    let mut club = Club::start(backend);
+    let all = json!({"users": members(&[])});
+    let replica = start(&mut club, &all);
+    let bob = format!("/api/v1/users/{}", id(BOB));
+    club.by(BOB).patch(&bob, json!({"bio": "I draw.", "check": true})).expect(204);
+    let mut fewer = all.clone();
+    fewer["users"].as_array_mut().unwrap().remove(1);
+    for directory in [&fewer, &all] {
+        write(&club, directory);
+        sync(&club, replica);
+    }
+    let shown = club.by(BOB).get("/api/v1/users/me").expect(200).json();
+    assert_eq!((&shown["check"], &shown["realName"], &shown["bio"]), (&json!(false), &json!(""), &json!("I draw.")));
+}
+
+#[rstest]
 fn a_name_goes_to_whom_the_directory_gives_it(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut club = club;
