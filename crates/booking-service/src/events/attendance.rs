@@ -29,7 +29,8 @@ pub fn delete_pending(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Err
 /// Sets the caller's answer.
 ///
 /// # Errors
-/// 404; 403 unless the event is open, the caller belongs to its group, or is listed (contract, `PUT attendees/me`).
+/// 404; 403 unless the event is open, the caller belongs to its group, or is listed, and after its end for all answers
+/// but [`Schedule::Absent`] (contract, `PUT attendees/me`).
 pub fn answer(
     conn: &mut AnyConnection,
     event: DbUuid,
@@ -87,14 +88,14 @@ pub fn check_may_answer(
     schedule: Schedule,
     now: DbTimestamp,
 ) -> Result<(), Error> {
-    if event.open || groups::queries::is_member(conn, event.group_id, me.id)? {
-        return Ok(());
+    let is_listed = |conn: &mut AnyConnection| attendees::table.find((event.id, me.id)).count().get_result::<i64>(conn);
+    if !event.open && !groups::queries::is_member(conn, event.group_id, me.id)? && is_listed(conn)? == 0 {
+        return Err(Problem::forbidden("an open event, membership of its group, or an invitation").into());
     }
-    let is_listed = attendees::table.find((event.id, me.id)).count().get_result::<i64>(conn)? > 0;
-    if is_listed && (schedule == Schedule::Absent || event.ends_at > now) {
-        return Ok(());
+    if schedule != Schedule::Absent && event.ends_at <= now {
+        return Err(Problem::forbidden("an event that has not ended").into());
     }
-    Err(Problem::forbidden("an open event, membership of its group, or an invitation").into())
+    Ok(())
 }
 
 /// Records the answers of users to events, and replaces earlier ones. An equal answer keeps its time.

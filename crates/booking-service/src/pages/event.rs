@@ -71,10 +71,10 @@ fn page(
         }
         @if may_answer {
             h2 { (visit.text("my-answer")) }
-            (answer_form(id, mine, &here, visit, false))
+            (answer_form(row, mine, &here, visit, false))
             @if row.series_id.is_some() {
                 p { (visit.text("answer-later")) }
-                (answer_form(id, mine, &here, visit, true))
+                (answer_form(row, mine, &here, visit, true))
             }
         }
         @if !row.description.is_empty() { p.text { (row.description) } }

@@ -17,7 +17,7 @@ use crate::{
     auth::{Caller, SignedIn},
     availability::queries::free_rooms,
     events::{
-        queries::{Event, Order, Schedule, load_page},
+        queries::{Event, Order, Row, Schedule, load_page},
         selection::{Criterion, Relation, Selection},
     },
     rooms::queries::Selection as Rooms,
@@ -95,20 +95,21 @@ fn event_with_answer(event: &Event, answer: Option<Schedule>, visit: &Visit) -> 
         li {
             a href={ "/events/" (row.id) } { b { (row.name) } }
             small { (visit.span(row.starts_at, row.ends_at)) ", " (row.place) }
-            (answer_form(row.id, answer, "/", visit, false))
+            (answer_form(row, answer, "/", visit, false))
         }
     }
 }
 
 /// The answers to an event as buttons, of which the present one is pressed; or those to it and the later ones of its
 /// series.
-pub fn answer_form(event: DbUuid, answer: Option<Schedule>, to: &str, visit: &Visit, of_series: bool) -> Markup {
+pub fn answer_form(row: &Row, answer: Option<Schedule>, to: &str, visit: &Visit, of_series: bool) -> Markup {
     let label = visit.text(if of_series { "answer-later" } else { "my-answer" });
     let answers = [(Schedule::Attendance, "attendance"), (Schedule::Pending, "pending"), (Schedule::Absent, "absent")];
+    let is_possible = |schedule| schedule == Schedule::Absent || row.ends_at > visit.now;
     html! {
         div.actions role="group" aria-label=(label) {
-            @for (schedule, value) in answers {
-                (button(&format!("/events/{event}/answer"), &[("schedule", value), ("to", to), ("series", if of_series { "true" } else { "" })],
+            @for (schedule, value) in answers.into_iter().filter(|(schedule, _)| is_possible(*schedule)) {
+                (button(&format!("/events/{}/answer", row.id), &[("schedule", value), ("to", to), ("series", if of_series { "true" } else { "" })],
                     &visit.text(&format!("answer-{value}")), (!of_series).then_some(answer == Some(schedule))))
             }
         }

@@ -321,6 +321,16 @@ fn answers_are_for_members_of_the_group_or_everybody_when_open(#[values(Sqlite, 
     assert_eq!(answers(&club, &event), pairs(&[(BOB, "attendance"), (CAROL, "absent")]));
     let nowhere = format!("/api/events/{}/attendees/me", id("x"));
     club.by(BOB).put(&nowhere, answer("absent")).refused(404, "not-found");
+    // Nobody comes any more after its end.
+    club.clock.advance(chrono::TimeDelta::hours(3));
+    for by in [BOB, CAROL] {
+        for schedule in ["attendance", "pending"] {
+            club.by(by).put(&path, answer(schedule)).refused(403, "forbidden");
+            club.by(by).put(&format!("{path}?series=true"), answer(schedule)).refused(403, "forbidden");
+        }
+        club.by(by).put(&path, answer("absent")).expect(204);
+    }
+    assert_eq!(answers(&club, &event), pairs(&[(BOB, "absent"), (CAROL, "absent")]));
 }
 
 #[rstest]
