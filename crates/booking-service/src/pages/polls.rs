@@ -59,7 +59,7 @@ pub fn waiting_for(conn: &mut AnyConnection, user: DbUuid, now: DbTimestamp) -> 
 
 /// How many have answered, and of how many unless others than the invited have answered or may.
 pub fn answered(poll: &Poll, visit: &Visit) -> String {
-    let all = if poll.row.open || poll.answers > poll.invitees { 0 } else { poll.invitees };
+    let all = if poll.row.open { 0 } else { poll.invitees };
     visit.format("answers-of", &[("n", poll.answers.into()), ("all", all.into())])
 }
 

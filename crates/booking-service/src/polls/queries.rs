@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use common::problem::Problem;
 use diesel::{
     OptionalExtension,
-    dsl::{IntoBoxed, Nullable, auto_type, count_star},
+    dsl::{IntoBoxed, Nullable, auto_type, count_star, exists, not},
     prelude::*,
 };
 use service_kit::{
@@ -86,7 +86,7 @@ pub struct Poll {
     pub row: Row,
     /// The number of active users who have answered.
     pub answers: i64,
-    /// The number of active invitees.
+    /// The number of active invitees, and of active users who have answered without an invitation.
     pub invitees: i64,
     /// By id.
     pub admins: Vec<DbUuid>,
@@ -206,7 +206,10 @@ fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Poll>, 
     }
     macro_rules! count {
         ($table:ident) => {
-            with_connection!(conn, c => $table::table
+            count!($table, $table::table)
+        };
+        ($table:ident, $rows:expr) => {
+            with_connection!(conn, c => $rows
                 .inner_join(users::table.on(users::id.eq($table::user_id)))
                 .filter($table::draft_event_id.eq_any(&ids))
                 .filter(users::state.eq(ACTIVE))
@@ -219,9 +222,14 @@ fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Poll>, 
     }
     let answers = count!(draft_event_answers);
     let invitees = count!(draft_event_invitees);
+    let invitation = draft_event_invitees::table
+        .filter(draft_event_invitees::draft_event_id.eq(draft_event_answers::draft_event_id))
+        .filter(draft_event_invitees::user_id.eq(draft_event_answers::user_id));
+    let uninvited = count!(draft_event_answers, draft_event_answers::table.filter(not(exists(invitation))));
+    let number = |numbers: &HashMap<_, i64>, id| numbers.get(&id).copied().unwrap_or(0);
     let poll = |row: Row| Poll {
-        answers: answers.get(&row.id).copied().unwrap_or(0),
-        invitees: invitees.get(&row.id).copied().unwrap_or(0),
+        answers: number(&answers, row.id),
+        invitees: number(&invitees, row.id) + number(&uninvited, row.id),
         admins: admins.remove(&row.id).unwrap_or_default(),
         row,
     };

@@ -140,6 +140,13 @@ fn results_count_every_answer(#[values(Sqlite, Postgres)] backend: Backend) {
         |user: &str| respondents.iter().find(|it| it["userId"] == json!(id(user))).unwrap().get("comment").cloned();
     assert_eq!((comment(ALICE), comment(BOB)), (Some(json!("Late.")), None));
     assert_eq!(club.by(BOB).get(&path).json()["respondedCount"], 3);
+    // Who answers without an invitation counts as asked.
+    let (open, slots) = poll(&club, BOB, json!({"open": true, "invitees": [id(ALICE), id(DAVE)]}));
+    for by in [ALICE, BOB, CAROL] {
+        answer_poll(&club, by, &open, &[&slots[0]]).expect(201);
+    }
+    let shown = club.by(BOB).get(&open).json();
+    assert_eq!((&shown["respondedCount"], &shown["totalInvitees"]), (&json!(3), &json!(4)));
 }
 
 /// Runs both at the same time.
