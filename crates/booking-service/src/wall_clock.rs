@@ -1,6 +1,6 @@
 //! Dates and times of day in requests, and their conversion from local time to instants.
 
-use std::{ops::RangeInclusive, str::FromStr};
+use std::str::FromStr;
 
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone};
 use chrono_tz::Tz;
@@ -53,9 +53,6 @@ macro_rules! read_from_text {
 }
 pub(crate) use read_from_text;
 read_from_text! { CalendarDate ClockTime }
-
-/// The years of local dates. In the ones before and after, an offset could move the instant out of the range of RFC 3339.
-pub const YEARS: RangeInclusive<i32> = 2..=9998;
 
 /// The instant of a local time; `None` if the clocks skip it. Of two instants it is the earlier.
 #[must_use]

@@ -8,6 +8,7 @@
 //! * [`duration`]: a span of time that may still be going on.
 //! * [`input`]: the scalar types of request bodies and query parameters (contract, "JSON" and "Identifiers").
 //! * [`problem`]: RFC 9457 problems with their stable codes and HTTP statuses.
+//! * [`typed_time`]: dates and times of day as people type them.
 //! * [`visible`]: the characters of names that can be seen.
 
 pub mod address;
@@ -17,4 +18,5 @@ pub mod input;
 pub mod problem;
 pub mod semester;
 pub mod time;
+pub mod typed_time;
 pub mod visible;

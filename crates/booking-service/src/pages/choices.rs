@@ -1,6 +1,6 @@
 //! What forms offer: rooms that are free, free times instead of taken ones, groups.
 
-use common::{input::Id, problem::Problem};
+use common::{input::Id, problem::Problem, visible::is_blank};
 use maud::{Markup, html};
 use serde_json::Value;
 use service_kit::{
@@ -67,6 +67,19 @@ pub fn free_rooms(
     }
     choices.push((String::new(), visit.text("another-place")));
     Ok(choices)
+}
+
+/// The form with the first of these rooms, unless a room or another place has been chosen.
+pub fn with_room(values: &Form, rooms: &[Choice], problem: Option<&Problem>) -> Form {
+    let mut values = values.clone();
+    if problem.is_none()
+        && values.get("room").is_empty()
+        && is_blank(values.get("place"))
+        && let Some((room, _)) = rooms.first()
+    {
+        values.set("room", room);
+    }
+    values
 }
 
 fn is_free(room: &Room, start: common::time::Timestamp, end: common::time::Timestamp, is_shared: bool) -> bool {
@@ -147,8 +160,7 @@ pub fn conflict(
             @if !free.is_empty() {
                 p { (visit.text("free-instead")) }
                 div.actions { @for (start, end) in &free {
-                    @let (from, until) = (visit.local(*start), visit.local(*end));
-                    button name="at" value={ (from.date()) " " (from.format("%H:%M")) " " (until.format("%H:%M")) } {
+                    button name="at" value=(visit.shown_times(*start, *end).join(" ").trim_end()) {
                         (visit.span(*start, *end))
                     }
                 } }

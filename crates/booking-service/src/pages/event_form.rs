@@ -4,7 +4,8 @@ use actix_web::{HttpRequest, web::Path};
 use chrono::{Days, TimeDelta, Timelike as _};
 use common::{
     input::Id,
-    problem::{Problem, Violations},
+    problem::{Problem, Rule, Violations},
+    visible::is_blank,
 };
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -16,11 +17,11 @@ use service_kit::{
     error::{Error, Failure},
     history::Action,
     http::{Form, Reply, form::request, query},
-    page::{self, FormPage, Input, hidden, see_other},
+    page::{self, FormPage, Input, enter_button, hidden, see_other},
 };
 
 use super::{
-    choices::{conflict, free_rooms, group_choices},
+    choices::{conflict, free_rooms, group_choices, with_room},
     people::{self, People},
     repetition,
     visit::{EXACT_END, EXACT_START, Visit, or_form_again, span_of},
@@ -53,13 +54,9 @@ pub fn address(visit: &Visit, start: DbTimestamp, end: DbTimestamp, room: Option
 
 /// Sets the fields of a time.
 pub fn set_times(form: &mut Form, visit: &Visit, start: DbTimestamp, end: DbTimestamp) {
-    let (start, end) = (visit.local(start), visit.local(end));
-    form.set("date", start.date().to_string());
-    form.set("from", start.format("%H:%M").to_string());
-    form.set("until", end.format("%H:%M").to_string());
-    let is_next = start.date().succ_opt() == Some(end.date()) && end.time() <= start.time();
-    let is_elsewhere = end.date() != start.date() && !is_next;
-    form.set("endDate", if is_elsewhere { end.date().to_string() } else { String::new() });
+    for (name, value) in ["date", "from", "until", "endDate"].into_iter().zip(visit.shown_times(start, end)) {
+        form.set(name, value);
+    }
 }
 
 /// The form for a new event. The parameter `copy` names an event to begin with.
@@ -99,7 +96,6 @@ pub async fn edit(req: HttpRequest, visit: Visit, who: SignedIn, id: Path<Id>) -
     let (id, typed) = (DbUuid::from(*id), Form::new(query::pairs(&req)));
     who.read(move |conn, me| {
         let event = get(conn, id)?;
-        check_admin_or_privileged(conn, id, me)?;
         let mut values = values_of(conn, &visit, &event)?;
         overwrite(&mut values, &typed);
         show(conn, me, &visit, Some(&event), &values, None, &html! {})
@@ -140,11 +136,11 @@ pub(super) fn shows_rooms(form: &Form) -> bool {
 /// The form with the free time whose button was pressed, if it was one.
 pub(super) fn at_chosen_time(mut form: Form) -> Form {
     let chosen: Vec<String> = form.get("at").split(' ').map(str::to_owned).collect();
-    if let [date, from, until] = chosen.as_slice() {
+    if let [date, from, until, end_date @ ..] = chosen.as_slice() {
         form.set("date", date);
         form.set("from", from);
         form.set("until", until);
-        form.set("endDate", "");
+        form.set("endDate", end_date.first().map_or("", |date| date));
     }
     form
 }
@@ -170,6 +166,9 @@ pub(super) fn draft(conn: &mut AnyConnection, form: &Form, zone: chrono_tz::Tz) 
         })
         .collect();
     let room = form.get("room");
+    if !room.is_empty() && !is_blank(form.get("place")) {
+        return Err(Problem::invalid("/place", Rule::PlaceOrRoom, "must be empty, or no room chosen").into());
+    }
     let body = json!({
         "name": form.get("name"),
         "description": form.text("description"),
@@ -253,7 +252,7 @@ fn overwrite(values: &mut Form, typed: &Form) {
     }
 }
 
-/// The form. `dates` is what it says about the dates of a series.
+/// The form, for whoever may send it. `dates` is what it says about the dates of a series.
 pub(super) fn show(
     conn: &mut AnyConnection,
     me: &Caller,
@@ -263,10 +262,14 @@ pub(super) fn show(
     problem: Option<&Problem>,
     dates: &Markup,
 ) -> Result<Reply, Error> {
+    if let Some(event) = event {
+        check_admin_or_privileged(conn, event.row.id, me)?;
+    }
+    let rooms = free_rooms(conn, values, visit, event.map(|event| event.row.id))?;
+    let values = &with_room(values, &rooms, problem);
     let form = FormPage { page: visit.page(), values, problem, aliases: ALIASES };
     let action = event.map_or_else(|| "/events/new".to_owned(), |event| format!("/events/{}/edit", event.row.id));
     let tag = event.map(|event| events::target(event.row.id, visit.zone).tag(conn, me)).transpose()?;
-    let rooms = free_rooms(conn, values, visit, event.map(|event| event.row.id))?;
     let groups = group_choices(conn, me)?;
     let series = event.and_then(|event| event.row.series_id);
     let may_change_series = series.is_some_and(|id| check_may_change(conn, id, me).is_ok());
@@ -276,6 +279,7 @@ pub(super) fn show(
         (form.refusal())
         @if let Some(event) = event.filter(|_| is_stale) { (present_version(event, visit)) }
         (form.form(&action, tag.as_deref(), &html! {
+            (enter_button(&text(if event.is_some() { "save" } else { "book" })))
             h2 { (text("when")) }
             (time_fields(&form, visit))
             (form.check_box("sharedRoom", &text("shared"), Some(&text("shared-hint"))))
@@ -312,15 +316,15 @@ pub(super) fn show(
 
 /// The fields of a time.
 pub fn time_fields(form: &FormPage<'_>, visit: &Visit) -> Markup {
-    let field = |name: &'static str, key: &str, kind: &'static str, is_required| {
-        form.input(Input { name, label: &visit.text(key), kind: Some(kind), is_required, ..Input::default() })
+    let field = |name: &'static str, key: &str, kind: &'static str, is_required, hint: Option<&str>| {
+        form.input(Input { name, label: &visit.text(key), kind: Some(kind), is_required, hint, ..Input::default() })
     };
     html! {
         div.row {
-            (field("date", "date", "date", true))
-            (field("from", "from", "time", true))
-            (field("until", "until", "time", true))
-            (field("endDate", "end-date", "date", false))
+            (field("date", "date", "date", true, None))
+            (field("from", "from", "time", true, None))
+            (field("until", "until", "time", true, Some(&visit.text("until-hint"))))
+            (field("endDate", "end-date", "date", false, None))
         }
     }
 }

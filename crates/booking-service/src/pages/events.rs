@@ -8,7 +8,10 @@ use common::{
 };
 use maud::{Markup, html};
 use service_kit::{
-    database::{AnyConnection, PageBounds},
+    database::{
+        AnyConnection, PageBounds,
+        types::{DbTimestamp, DbUuid},
+    },
     error::{Error, Failure},
     http::{Form, Reply, query},
     page::{FormPage, Input, address, hidden},
@@ -23,7 +26,7 @@ use crate::{
     auth::{Caller, SignedIn},
     events::{
         parse_filter,
-        queries::{Order, Row, load_rows},
+        queries::{Order, Position, Row, load_rows},
         search,
         selection::{Criterion, Selection},
     },
@@ -50,26 +53,29 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         let first = |day: NaiveDate| day.with_day(1).unwrap_or(day);
         let month = first(day_of(&format!("{}-01", typed.get("month")), today));
         let (words, problem) = words(typed.get("search"));
-        let months = if words.is_empty() { 1 } else { 12 };
-        let later = |months| month.checked_add_months(Months::new(months)).unwrap_or(month);
-        let previous = month.checked_sub_months(Months::new(months)).unwrap_or(month);
-        let from = if month == first(today) { visit.midnight(today) } else { visit.midnight(month) };
+        let months = Months::new(if words.is_empty() { 1 } else { 12 });
+        let next = month.checked_add_months(months).unwrap_or(month);
+        let previous = month.checked_sub_months(months).unwrap_or(month);
         let criterion = criterion(conn, &typed)?;
-        let selection = Selection::new(criterion).between((Some(from), Some(visit.midnight(later(months)))));
+        let selection = Selection::new(criterion).between((Some(visit.midnight(month)), Some(visit.midnight(next))));
         let selection = selection.containing(search::find(conn, &words)?);
-        let selection = search::bounded(conn, &selection, None)?;
-        let searched_to = selection.until.map(|(at, _)| visit.local(at).date());
-        let next = searched_to.map_or(later(months), |day| first(day).max(later(1)));
-        let rows = load_rows(conn, &selection, Order::Start, &PageBounds { after: None, rows: MAX_ROWS })?;
-        let of_month = |month: NaiveDate| {
+        let after = position_of(typed.get("after"));
+        let selection = search::bounded(conn, &selection, after)?;
+        let mut rows = load_rows(conn, &selection, Order::Start, &PageBounds { after, rows: MAX_ROWS + 1 })?;
+        let is_cut = i64::try_from(rows.len()).is_ok_and(|rows| rows > MAX_ROWS);
+        rows.truncate(usize::try_from(MAX_ROWS).unwrap_or(usize::MAX));
+        // A search may end before its months do.
+        let end = if is_cut { rows.last().map(|row| (row.starts_at, row.id)) } else { selection.until };
+        let list = |month: NaiveDate, after: &str| {
             let month = month.format("%Y-%m").to_string();
-            let filters =
-                FILTERS.map(|name| (name, typed.get(name))).into_iter().filter(|(_, value)| !value.is_empty());
-            address("/events", &[("month", month.as_str())].into_iter().chain(filters).collect::<Vec<_>>())
+            let filters = FILTERS.map(|name| (name, typed.get(name))).into_iter();
+            let parameters = filters.chain([("after", after)]).filter(|(_, value)| !value.is_empty());
+            address("/events", &[("month", month.as_str())].into_iter().chain(parameters).collect::<Vec<_>>())
         };
+        let of_month = |month: NaiveDate| list(month, "");
         let shown = |month: NaiveDate| visit.language.month(month);
         let (mut day, last) = (None, next.pred_opt().unwrap_or(next));
-        let searched_to = searched_to.map_or_else(|| shown(last), |day| visit.language.date(day));
+        let searched_to = end.map_or_else(|| shown(last), |(at, _)| visit.language.date(visit.local(at).date()));
         let body = html! {
             p.actions {
                 a href=(of_month(previous)) rel="prev" { "← " (shown(previous)) }
@@ -87,7 +93,9 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
                 @if day.replace(date) != Some(date) { h2 { (visit.time(date)) } }
                 (event_row(row, &visit, false))
             }
-            @if i64::try_from(rows.len()) == Ok(MAX_ROWS) { p.faint { (visit.count("at-most", rows.len())) } }
+            @if let Some((at, id)) = end {
+                p { a href=(list(month, &format!("{} {id}", at.0))) { (visit.text("next-rows")) } }
+            }
         };
         let title = if words.is_empty() {
             visit.format("events-of", &[("month", shown(month).into())])
@@ -98,6 +106,12 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         Ok(visit.reply_with(status, &title, body))
     })
     .await
+}
+
+/// The event after which a list goes on: its start and its id.
+fn position_of(text: &str) -> Option<Position> {
+    let (start, id) = text.split_once(' ')?;
+    Some((DbTimestamp(start.parse().ok()?), DbUuid::from(id.parse::<Id>().ok()?)))
 }
 
 /// The words of a search, or what is wrong with them.

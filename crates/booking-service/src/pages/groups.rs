@@ -152,7 +152,6 @@ pub async fn edit(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Fa
     let id = DbUuid::from(*id);
     who.read(move |conn, me| {
         let group = queries::get(conn, id)?;
-        check_may_change(conn, id, group.row.kind, me)?;
         let people = People::load(conn, group.members.iter().chain(&group.admins).copied())?;
         let mut values = Form::new([("name", &group.row.name), ("description", &group.row.description)]);
         values.push("members", people.sign_in_names(&group.members));
@@ -194,6 +193,7 @@ fn fields(conn: &mut AnyConnection, form: &Form) -> Result<GroupFields, Error> {
     Ok(request::<RequestGroup>(body).map_err(|failure| failure.0)?.into())
 }
 
+/// The form, for whoever may send it.
 fn form_page(
     conn: &mut AnyConnection,
     me: &Caller,
@@ -202,6 +202,9 @@ fn form_page(
     values: &Form,
     problem: Option<&Problem>,
 ) -> Result<Reply, Error> {
+    if let Some(group) = group {
+        check_may_change(conn, group.row.id, group.row.kind, me)?;
+    }
     let form = FormPage { page: visit.page(), values, problem, aliases: &[] };
     let action = group.map_or_else(|| "/groups/new".to_owned(), |group| format!("/groups/{}/edit", group.row.id));
     let tag = group.map(|group| groups::target(group.row.id, visit.zone).tag(conn, me)).transpose()?;

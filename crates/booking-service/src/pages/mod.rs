@@ -57,6 +57,7 @@ pub const PARAMETERS: &[&str] = &[
     "copy",
     "slotId",
     "before",
+    "after",
     "day",
     "view",
 ];

@@ -10,11 +10,11 @@ use service_kit::{
     database::{AnyConnection, PageBounds, types::DbUuid},
     error::{Error, Failure},
     http::{Form, Reply, form::request, query},
-    page::{FormPage, Input, see_other},
+    page::{FormPage, Input, enter_button, see_other},
 };
 
 use super::{
-    choices::{conflict, free_rooms, group_choices},
+    choices::{conflict, free_rooms, group_choices, with_room},
     event_form::set_times,
     history::{self, Subject},
     people::People,
@@ -204,13 +204,10 @@ pub async fn answer(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
 /// The form that makes a slot an event: the slot first, then the rooms that are free then.
 pub async fn ask_to_confirm(req: HttpRequest, visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let (id, typed) = (DbUuid::from(*id), Form::new(query::pairs(&req)));
-    who.read(move |conn, me| {
-        check_admin_or_privileged(conn, id, me)?;
-        confirm_page(conn, me, &visit, id, &typed, None)
-    })
-    .await
+    who.read(move |conn, me| confirm_page(conn, me, &visit, id, &typed, None)).await
 }
 
+/// The form, for whoever may send it.
 fn confirm_page(
     conn: &mut AnyConnection,
     me: &Caller,
@@ -220,6 +217,7 @@ fn confirm_page(
     problem: Option<&Problem>,
 ) -> Result<Reply, Error> {
     let poll = get_detail(conn, id)?;
+    check_admin_or_privileged(conn, id, me)?;
     let (answers, choices) = (queries::answers(conn, id, &PageBounds::all())?, queries::choices(conn, id, None)?);
     let results = tally(&poll.slots, &choices, answers.len());
     let best = results.iter().find(|result| result.is_top).or(results.first()).map(|result| result.slot);
@@ -241,13 +239,15 @@ fn confirm_page(
             (slot.id.to_string(), format!("{} ({}) {best}", visit.span(slot.starts_at, slot.ends_at), result.yes.len()))
         })
         .collect();
-    let form = FormPage { page: visit.page(), values: &values, problem, aliases: &[("roomId", "room")] };
     let rooms = free_rooms(conn, &values, visit, None)?;
+    let values = with_room(&values, &rooms, problem);
+    let form = FormPage { page: visit.page(), values: &values, problem, aliases: &[("roomId", "room")] };
     let groups = group_choices(conn, me)?;
     let here = format!("/polls/{id}/confirm");
     let body = html! {
         (form.refusal())
         (form.form(&here, None, &html! {
+            (enter_button(&visit.text("confirm")))
             (form.select("slotId", &visit.text("time"), None, &slots))
             button formmethod="get" formaction=(here) formnovalidate { (visit.text("show-free-rooms")) }
             (conflict(conn, &values, visit, problem)?)

@@ -2,10 +2,11 @@
 //! times.
 
 use actix_web::web::Path;
-use chrono::{Days, NaiveDate, NaiveDateTime};
+use chrono::{Days, NaiveDate, NaiveDateTime, Timelike as _};
 use common::{
     input::Id,
     problem::{Problem, Rule, Violations},
+    typed_time::{TypedDate, TypedTime, typed_number, typed_spans},
 };
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -13,25 +14,28 @@ use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::{Error, Failure},
     http::{Form, Reply, form::request},
-    page::{FormPage, Input, hidden, see_other},
+    page::{FormPage, Input, enter_button, hidden, see_other},
 };
 
 use super::{
     choices::group_choices,
     people::{self, People},
-    visit::{Visit, day_of, instant_in, instant_of, or_form_again},
+    visit::{Visit, instant_at, instant_in, or_form_again, typed},
 };
 use crate::{
     auth::{Caller, SignedIn},
     polls::{
         self, RequestDraftEvent, RequestDraftEventUpdate, changes,
         queries::{PollDetail, check_admin_or_privileged, get_detail},
+        results::Slot,
     },
-    wall_clock::ClockTime,
 };
 
 /// The button that shows the grid. It saves nothing.
 const SHOW_GRID: &str = "showGrid";
+
+/// The hidden field with the days and times of the grid that the form shows.
+const SHOWN_GRID: &str = "shownGrid";
 
 /// The hidden field with the exact deadline.
 const EXACT_DEADLINE: &str = "exactDeadline";
@@ -44,7 +48,7 @@ const TIMES: &str = "13:00-15:00 18:00-20:00";
 const DEADLINE_DAYS: u64 = 5;
 
 /// The most days and times of the grid.
-const MAX_DAYS: u64 = 21;
+const MAX_DAYS: u32 = 21;
 const MAX_TIMES: usize = 10;
 
 /// The form.
@@ -60,32 +64,30 @@ pub async fn new(visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
         values.push("deadlineDay", day(DEADLINE_DAYS));
         values.push("deadline", "21:00");
         values.push("admins", People::load(conn, [me.id])?.sign_in_names(&[me.id]));
-        let grid = grid(&values, &visit);
-        for slot in grid.iter().flat_map(|(_, slots)| slots) {
-            values.push("slot", slot.value());
-        }
         show(conn, me, &visit, None, &values, None)
     })
     .await
 }
 
 /// Creates the poll.
-pub async fn create(visit: Visit, who: SignedIn, mut form: Form) -> Result<Reply, Failure> {
-    if form.has(SHOW_GRID, "true") {
-        // All slots of a new grid are chosen.
-        for slot in grid(&form, &visit).iter().flat_map(|(_, slots)| slots) {
-            form.push("slot", slot.value());
-        }
-        return who.read(move |conn, me| show(conn, me, &visit, None, &form, None)).await;
-    }
+pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Failure> {
     let (values, again) = (form.clone(), (who.clone(), visit.clone()));
-    let result = who.create(move |conn, me| {
-        let request = poll(conn, &form, &visit)?;
-        let id = changes::create(conn, &request.to_poll(visit.zone)?, &me.author, visit.now)?;
-        polls::record_created(conn, id, &me.author, visit.now, visit.zone)?;
-        Ok(see_other(format!("/polls/{id}")))
-    });
-    let (result, (who, visit)) = (result.await, again);
+    let result = if form.has(SHOW_GRID, "true") {
+        who.read(move |conn, me| {
+            grid(&form)?;
+            show(conn, me, &visit, None, &form, None)
+        })
+        .await
+    } else {
+        who.create(move |conn, me| {
+            let request = poll(conn, &form, &visit)?;
+            let id = changes::create(conn, &request.to_poll(visit.zone)?, &me.author, visit.now)?;
+            polls::record_created(conn, id, &me.author, visit.now, visit.zone)?;
+            Ok(see_other(format!("/polls/{id}")))
+        })
+        .await
+    };
+    let (who, visit) = again;
     or_form_again(result, who, move |conn, me, problem| show(conn, me, &visit, None, &values, Some(problem))).await
 }
 
@@ -93,7 +95,6 @@ pub async fn create(visit: Visit, who: SignedIn, mut form: Form) -> Result<Reply
 pub async fn edit(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.read(move |conn, me| {
-        check_admin_or_privileged(conn, id, me)?;
         let poll = get_detail(conn, id)?;
         let row = &poll.poll.row;
         let people = People::load(conn, poll.poll.admins.iter().chain(&poll.invitees).copied())?;
@@ -113,37 +114,34 @@ pub async fn edit(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Fa
         let last = poll.slots.last().map_or(today, |slot| visit.local(slot.starts_at).date());
         values.push("firstDay", last.succ_opt().unwrap_or(last).to_string());
         values.push("days", "1");
-        values.push("times", TIMES);
+        // None is added until somebody writes when.
+        values.push("times", "");
+        values.push(SHOWN_GRID, typed_grid(&values));
         show(conn, me, &visit, Some(&poll), &values, None)
     })
     .await
 }
 
 /// Changes the poll.
-pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, mut form: Form) -> Result<Reply, Failure> {
+pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    if form.has(SHOW_GRID, "true") {
-        return who
-            .read(move |conn, me| {
-                let poll = get_detail(conn, id)?;
-                let present: Vec<_> =
-                    poll.slots.iter().map(|slot| (visit.local(slot.starts_at), visit.local(slot.ends_at))).collect();
-                for cell in grid(&form, &visit).iter().flat_map(|(_, cells)| cells) {
-                    if !present.iter().any(|(start, end)| cell.is_at(*start, *end)) {
-                        form.push("slot", cell.value());
-                    }
-                }
-                show(conn, me, &visit, Some(&poll), &form, None)
-            })
-            .await;
-    }
     let (values, again) = (form.clone(), (who.clone(), visit.clone()));
-    let result = who.update(polls::changed(id, visit.now, visit.zone), move |conn, me| {
-        let request = change(conn, &form, &visit)?;
-        changes::update(conn, id, &request.to_change(visit.zone)?, me, visit.now)?;
-        Ok(see_other(format!("/polls/{id}")))
-    });
-    let (result, (who, visit)) = (result.await, again);
+    let result = if form.has(SHOW_GRID, "true") {
+        who.read(move |conn, me| {
+            grid(&form)?;
+            let poll = get_detail(conn, id)?;
+            show(conn, me, &visit, Some(&poll), &form, None)
+        })
+        .await
+    } else {
+        who.update(polls::changed(id, visit.now, visit.zone), move |conn, me| {
+            let request = change(conn, &form, &get_detail(conn, id)?.slots, &visit)?;
+            changes::update(conn, id, &request.to_change(visit.zone)?, me, visit.now)?;
+            Ok(see_other(format!("/polls/{id}")))
+        })
+        .await
+    };
+    let (who, visit) = again;
     or_form_again(result, who, move |conn, me, problem| {
         let poll = get_detail(conn, id)?;
         show(conn, me, &visit, Some(&poll), &values, Some(problem))
@@ -156,10 +154,7 @@ fn common_fields(conn: &mut AnyConnection, form: &Form, visit: &Visit) -> Result
     let mut violations = Violations::default();
     let admins = people::ids_of(conn, form.get("admins"), "/admins", &mut violations)?;
     let invitees = people::ids_of(conn, form.get("invitees"), "/invitees", &mut violations)?;
-    let deadline = instant_in(form, ["deadlineDay", "deadline", EXACT_DEADLINE], visit.zone);
-    if deadline.is_none() {
-        violations.push("/deadline", Rule::Invalid, "must be a day and a time");
-    }
+    let deadline = instant_in(form, ["deadlineDay", "deadline", EXACT_DEADLINE], visit.zone, &mut violations);
     violations.into_result()?;
     Ok(json!({
         "name": form.get("name"),
@@ -171,8 +166,17 @@ fn common_fields(conn: &mut AnyConnection, form: &Form, visit: &Visit) -> Result
     }))
 }
 
-fn slots(form: &Form, visit: &Visit) -> Vec<Value> {
-    form.all("slot").filter_map(|slot| request_slot(slot, visit)).collect()
+/// The slots of a form that are not there yet.
+fn slots(form: &Form, member: &str, present: &[Slot], visit: &Visit) -> Result<Vec<Value>, Problem> {
+    grid(form)?;
+    let form = with_grid(form, present, visit);
+    let slots = form.all("slot").filter_map(Cell::read).map(|cell| {
+        let (start, end) = instant_at(cell.start, visit.zone).zip(instant_at(cell.end, visit.zone))?;
+        Some(json!({ "timeStart": start.to_string(), "timeEnd": end.to_string() }))
+    });
+    let slots: Option<Vec<_>> = slots.collect();
+    let skipped = || Problem::invalid(format!("/{member}"), Rule::NonexistentTime, "are skipped by the clocks");
+    slots.ok_or_else(skipped)
 }
 
 /// The request of the form of a new poll.
@@ -181,64 +185,101 @@ fn poll(conn: &mut AnyConnection, form: &Form, visit: &Visit) -> Result<RequestD
     let tags: Vec<_> =
         people::words(form.get("tags")).map(|name| json!({ "name": name.trim_start_matches('#') })).collect();
     let groups: Vec<_> = Some(form.get("groupId")).filter(|group| !group.is_empty()).into_iter().collect();
-    body["candidateSlots"] = slots(form, visit).into();
+    body["candidateSlots"] = slots(form, SLOTS[0], &[], visit)?.into();
     body["inviteGroups"] = json!(groups);
     body["tags"] = tags.into();
     Ok(request(body).map_err(|failure| failure.0)?)
 }
 
 /// The request of the form of an existing poll.
-fn change(conn: &mut AnyConnection, form: &Form, visit: &Visit) -> Result<RequestDraftEventUpdate, Error> {
+fn change(
+    conn: &mut AnyConnection,
+    form: &Form,
+    present: &[Slot],
+    visit: &Visit,
+) -> Result<RequestDraftEventUpdate, Error> {
     let mut body = common_fields(conn, form, visit)?;
-    body["additionalCandidateSlots"] = slots(form, visit).into();
+    body["additionalCandidateSlots"] = slots(form, SLOTS[1], present, visit)?.into();
     Ok(request(body).map_err(|failure| failure.0)?)
 }
 
-/// A slot in a form: `2026-04-04 18:00 20:00`. It ends on the next day if the end is not after the start.
-fn request_slot(slot: &str, visit: &Visit) -> Option<Value> {
-    let [date, start, end] = slot.split(' ').collect::<Vec<_>>().try_into().ok()?;
-    if start < end {
-        return Some(json!({ "date": date, "startTime": start, "endTime": end }));
-    }
-    let next = day_of(date, NaiveDate::MIN).succ_opt()?.to_string();
-    let (start, end) = (instant_of(date, start, visit.zone)?, instant_of(&next, end, visit.zone)?);
-    Some(json!({ "timeStart": start.to_string(), "timeEnd": end.to_string() }))
-}
-
-/// A cell of the grid.
+/// A cell of the grid: a slot on the clocks of the club.
 struct Cell {
-    day: NaiveDate,
-    start: String,
-    end: String,
+    start: NaiveDateTime,
+    end: NaiveDateTime,
 }
 
 impl Cell {
+    const FORMAT: &'static str = "%Y-%m-%dT%H:%M";
+
     fn value(&self) -> String {
-        format!("{} {} {}", self.day, self.start, self.end)
+        format!("{} {}", self.start.format(Self::FORMAT), self.end.format(Self::FORMAT))
     }
 
-    /// Whether it is this span.
-    fn is_at(&self, start: NaiveDateTime, end: NaiveDateTime) -> bool {
-        let clock = |at: NaiveDateTime| at.format("%H:%M").to_string();
-        start.date() == self.day && clock(start) == self.start && clock(end) == self.end
+    fn read(value: &str) -> Option<Self> {
+        let (start, end) = value.split_once(' ')?;
+        let read = |text| NaiveDateTime::parse_from_str(text, Self::FORMAT).ok();
+        Some(Self { start: read(start)?, end: read(end)? })
+    }
+
+    /// Whether it is one of these slots.
+    fn is_in(&self, slots: &[Slot], visit: &Visit) -> bool {
+        let minute = |at| visit.local(at).with_second(0).and_then(|at| at.with_nanosecond(0));
+        slots.iter().any(|slot| minute(slot.starts_at) == Some(self.start) && minute(slot.ends_at) == Some(self.end))
     }
 }
 
 /// The days and times of a form: each day with its slots.
-fn grid(form: &Form, visit: &Visit) -> Vec<(NaiveDate, Vec<Cell>)> {
-    let first = day_of(form.get("firstDay"), visit.today());
-    let days = form.get("days").parse().unwrap_or(1).clamp(1, MAX_DAYS);
-    let clock = |text: &str| text.parse::<ClockTime>().ok().map(|time| time.0.format("%H:%M").to_string());
-    let times: Vec<_> = people::words(form.get("times"))
-        .filter_map(|span| span.split_once(['-', '–', '~', '〜', '～']))
-        .filter_map(|(start, end)| Some((clock(start)?, clock(end)?)))
-        .take(MAX_TIMES)
-        .collect();
-    let day = |n| first.checked_add_days(Days::new(n));
-    let cells = |day| times.iter().map(|(start, end)| Cell { day, start: start.clone(), end: end.clone() }).collect();
-    (0..days).filter_map(day).map(|day| (day, cells(day))).collect()
+///
+/// # Errors
+/// 400 with the fields that cannot be read.
+fn grid(form: &Form) -> Result<Vec<(NaiveDate, Vec<Cell>)>, Problem> {
+    let mut violations = Violations::default();
+    let first = typed::<TypedDate>(form, "firstDay", &mut violations);
+    let days = typed_number(form.get("days")).filter(|days| (1..=MAX_DAYS).contains(days));
+    if days.is_none() {
+        violations.push("/days", Rule::Range, format!("must be a number from 1 to {MAX_DAYS}"));
+    }
+    let times = typed_spans(form.get("times")).unwrap_or_else(|word| {
+        violations.push("/times", Rule::BadTime, format!("must be times of day, such as {TIMES}: {word}"));
+        Vec::new()
+    });
+    if times.len() > MAX_TIMES {
+        violations.push("/times", Rule::Length, format!("must be {MAX_TIMES} at most"));
+    }
+    let (first, days) = (first.map_or_else(NaiveDate::default, |day| day.0), days.unwrap_or_default());
+    let slot = |day, (start, end): &(TypedTime, TypedTime)| {
+        let start = start.on(day);
+        Some(Cell { start, end: end.after(start)? })
+    };
+    if times.iter().any(|times| slot(first, times).is_none()) {
+        violations.push("/times", Rule::OutOfOrder, "must end after they start, or up to 6:00 on the next day");
+    }
+    violations.into_result()?;
+    let days = (0..days).filter_map(|n| first.checked_add_days(Days::new(n.into())));
+    Ok(days.map(|day| (day, times.iter().filter_map(|times| slot(day, times)).collect())).collect())
 }
 
+/// What the fields of the grid say.
+fn typed_grid(form: &Form) -> String {
+    ["firstDay", "days", "times"].map(|name| form.get(name)).join("\n")
+}
+
+/// The form with the grid that is typed: if it shows another one, all slots of the typed one are chosen that are not there
+/// yet.
+fn with_grid(form: &Form, present: &[Slot], visit: &Visit) -> Form {
+    let (mut form, typed) = (form.clone(), typed_grid(form));
+    if form.get(SHOWN_GRID) != typed
+        && let Ok(grid) = grid(&form)
+    {
+        form.set(SHOWN_GRID, typed);
+        let slots = grid.iter().flat_map(|(_, cells)| cells).filter(|cell| !cell.is_in(present, visit));
+        form.replace("slot", slots.map(Cell::value));
+    }
+    form
+}
+
+/// The form, for whoever may send it.
 fn show(
     conn: &mut AnyConnection,
     me: &Caller,
@@ -247,6 +288,10 @@ fn show(
     values: &Form,
     problem: Option<&Problem>,
 ) -> Result<Reply, Error> {
+    if let Some(poll) = poll {
+        check_admin_or_privileged(conn, poll.poll.row.id, me)?;
+    }
+    let values = &with_grid(values, poll.map_or(&[], |poll| &poll.slots), visit);
     let form = FormPage { page: visit.page(), values, problem, aliases: &[("inviteGroups", "groupId")] };
     let id = poll.map(|poll| poll.poll.row.id);
     let action = id.map_or_else(|| "/polls/new".to_owned(), |id| format!("/polls/{id}/edit"));
@@ -263,6 +308,7 @@ fn show(
         (form.refusal())
         @if let Some(poll) = poll.filter(|_| is_stale) { (present_version(conn, poll, visit)?) }
         (form.form(&action, tag.as_deref(), &html! {
+            (enter_button(&text(if poll.is_some() { "save" } else { "ask" })))
             (form.input(Input { name: "name", label: &text("name"), max_length: Some(32), is_required: true, ..Input::default() }))
             (form.text_area(Input { name: "description", label: &text("description"), max_length: Some(10_000), ..Input::default() }))
             h2 { (text(if poll.is_some() { "more-times" } else { "days-and-times" })) }
@@ -272,10 +318,8 @@ fn show(
             div.row { (field("firstDay", "first-day", "date")) (field("days", "number-of-days", "number")) }
             (form.input(Input { name: "times", label: &text("times"), hint: Some(&text("times-hint")), ..Input::default() }))
             button name=(SHOW_GRID) value="true" formnovalidate { (text("show-grid")) }
-            // The form of an existing poll begins without times to add.
-            @if poll.is_none() || values.has(SHOW_GRID, "true") || values.all("slot").next().is_some() {
-                (grid_table(values, visit))
-            }
+            (hidden(SHOWN_GRID, values.get(SHOWN_GRID)))
+            (grid_table(values, visit))
             @for message in SLOTS.iter().flat_map(|member| form.errors_of(member)) { p.error { (message) } }
             h2 { (text("who-is-asked")) }
             @if poll.is_none() { (form.select("groupId", &text("group"), None, &groups)) }
@@ -313,23 +357,22 @@ fn present_version(conn: &mut AnyConnection, poll: &PollDetail, visit: &Visit) -
     })
 }
 
+/// The grid, if there is one.
 fn grid_table(values: &Form, visit: &Visit) -> Markup {
+    let rows = grid(values).unwrap_or_default();
+    let hours = |cell: &Cell| format!("{}–{}", cell.start.format("%H:%M"), cell.end.format("%H:%M"));
     html! {
-        div.table tabindex="0" role="region" aria-label=(visit.text("days-and-times")) {
-            table {
-                tbody {
-                    @for (day, cells) in grid(values, visit) {
-                        tr {
-                            th scope="row" { (visit.time(day)) }
-                            @for cell in cells {
-                                td { label {
-                                    input type="checkbox" name="slot" value=(cell.value()) checked[values.has("slot", &cell.value())];
-                                    " " (cell.start) "–" (cell.end)
-                                } }
-                            }
-                        }
+        @if rows.iter().any(|(_, cells)| !cells.is_empty()) {
+            div.table tabindex="0" role="region" aria-label=(visit.text("days-and-times")) {
+                table { tbody { @for (day, cells) in &rows { tr {
+                    th scope="row" { (visit.time(*day)) }
+                    @for cell in cells {
+                        td { label {
+                            input type="checkbox" name="slot" value=(cell.value()) checked[values.has("slot", &cell.value())];
+                            " " (hours(cell))
+                        } }
                     }
-                }
+                } } } }
             }
         }
     }

@@ -8,8 +8,10 @@ use chrono::{Datelike as _, NaiveDate};
 use chrono_tz::Tz;
 use common::{
     input::Id,
-    problem::{Problem, Rule as BrokenRule},
+    problem::{Problem, Rule as BrokenRule, Violations},
     time::Timestamp,
+    typed_time::{TypedDate, plain},
+    visible::is_blank,
 };
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -27,7 +29,7 @@ use super::{
     choices::events_by_id,
     event_form,
     repetition::{SHOW_DATES, repeats},
-    visit::{Visit, or_form_again, span_of},
+    visit::{Visit, or_form_again, span_of, typed},
 };
 use crate::{
     auth::{Caller, SignedIn},
@@ -61,11 +63,16 @@ fn rule(form: &Form, first: NaiveDate) -> Result<Rule, Problem> {
             format!("FREQ=MONTHLY;BYDAY={number}{of_first}")
         }
     };
-    let every = Some(form.get("every").trim()).filter(|every| !every.is_empty()).unwrap_or("1");
-    let end = match (form.get("repeatUntil"), form.get("times").trim()) {
-        ("", "") => return Err(Problem::invalid("/times", BrokenRule::Required, "or the last day must be given")),
-        ("", times) => format!("COUNT={times}"),
-        (until, _) => format!("UNTIL={}", until.replace('-', "")),
+    let (every, times) = (plain(form.get("every")), plain(form.get("times")));
+    let every = Some(every).filter(|every| !every.is_empty()).unwrap_or_else(|| "1".to_owned());
+    let end = if !is_blank(form.get("repeatUntil")) {
+        let mut violations = Violations::default();
+        let Some(TypedDate(until)) = typed(form, "repeatUntil", &mut violations) else { return Err(violations.into()) };
+        format!("UNTIL={}", until.format("%Y%m%d"))
+    } else if times.is_empty() {
+        return Err(Problem::invalid("/times", BrokenRule::Required, "or the last day must be given"));
+    } else {
+        format!("COUNT={times}")
     };
     let text = format!("{how};INTERVAL={every};{end}");
     text.parse::<Rule>().map_err(|message| Problem::invalid("/repeat", BrokenRule::Invalid, message))
@@ -105,7 +112,7 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
             // A dry run, because what is in the way of a booking is only known under its locks.
             let who = who.dry_run(lists).queued_by(&venue);
             who.create(move |conn, me| {
-                let draft = event_form::draft(conn, &form, visit.zone)?;
+                let draft = held_place(conn, event_form::draft(conn, &form, visit.zone)?)?;
                 let mut new = NewSeries { draft, rule: rule.clone(), exdates: left_out(&form), skips_conflicts: false };
                 if lists {
                     new.exdates.clear();
@@ -132,6 +139,16 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
         event_form::show(conn, me, &visit, None, &values, Some(problem), &list)
     })
     .await
+}
+
+/// The event with the place of its room, which the club may hold at the first date alone.
+fn held_place(conn: &mut AnyConnection, mut draft: Draft) -> Result<Draft, Error> {
+    if let Venue::Room(room) = draft.venue
+        && let Some(room) = rooms::queries::find(conn, room)?
+    {
+        draft.venue = Venue::Place(room.place);
+    }
+    Ok(draft)
 }
 
 /// The dates, each with a tick and with what is in its way. `refused` are dates as in `series-conflict`.

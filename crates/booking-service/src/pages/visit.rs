@@ -3,6 +3,7 @@
 use std::{
     future::{Ready, ready},
     ops::Deref,
+    str::FromStr,
 };
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
@@ -11,6 +12,8 @@ use chrono_tz::Tz;
 use common::{
     problem::{Problem, Rule, Violations},
     time::Timestamp,
+    typed_time::{TypedDate, TypedTime},
+    visible::is_blank,
 };
 use maud::{Markup, html};
 use service_kit::{
@@ -25,7 +28,7 @@ use service_kit::{
 use crate::{
     auth::Caller,
     club::Club,
-    wall_clock::{self, CalendarDate, ClockTime, YEARS, instant, instant_or_next},
+    wall_clock::{self, instant, instant_or_next},
 };
 
 /// The request of a page: its language and layout, and the time in the zone of the club.
@@ -96,6 +99,18 @@ impl Visit {
         wall_clock::moment(self.language, self.zone, at.0)
     }
 
+    /// The values of the fields `date`, `from`, `until` and `endDate` of a span. The last is empty if the time of the end
+    /// alone leads to its day.
+    pub fn shown_times(&self, start: DbTimestamp, end: DbTimestamp) -> [String; 4] {
+        // Fields show no seconds.
+        let [start, end] = [start, end].map(|at| self.local(at)).map(|at| at.with_second(0).unwrap_or(at));
+        let [start, end] = [start, end].map(|at| at.with_nanosecond(0).unwrap_or(at));
+        let [from, until] = [start, end].map(|at| at.format("%H:%M").to_string());
+        let is_implied = until.parse::<TypedTime>().is_ok_and(|until| until.after(start) == Some(end));
+        let end_date = if is_implied { String::new() } else { end.date().to_string() };
+        [start.date().to_string(), from, until, end_date]
+    }
+
     /// The page that asks before something is deleted; after a refusal because of its events, whether to delete those as
     /// well. `key` is that of its texts, `tag` that of what the form deletes, `back` the page before.
     pub fn ask_to_delete(
@@ -132,17 +147,27 @@ impl Visit {
 
 /// The day in a field; `default` if there is none that can be read.
 pub fn day_of(text: &str, default: NaiveDate) -> NaiveDate {
-    text.parse::<CalendarDate>().ok().map(|day| day.0).filter(|day| in_range(*day)).unwrap_or(default)
+    text.parse::<TypedDate>().map_or(default, |day| day.0)
 }
 
 /// The instant of a day and a time of day in fields, if both can be read and the clocks do not skip it.
 pub fn instant_of(day: &str, time: &str, zone: Tz) -> Option<Timestamp> {
-    let day = day.parse::<CalendarDate>().ok().map(|day| day.0).filter(|day| in_range(*day))?;
-    instant(day, time.parse::<ClockTime>().ok()?.0, zone)
+    instant_at(time.parse::<TypedTime>().ok()?.on(day.parse::<TypedDate>().ok()?.0), zone)
 }
 
-fn in_range(day: NaiveDate) -> bool {
-    YEARS.contains(&day.year())
+/// The instant of a local time, if the clocks do not skip it.
+pub fn instant_at(local: NaiveDateTime, zone: Tz) -> Option<Timestamp> {
+    instant(local.date(), local.time(), zone)
+}
+
+/// The day or the time of day in a field of a form.
+pub fn typed<T: FromStr<Err = (Rule, &'static str)>>(
+    form: &Form,
+    field: &str,
+    violations: &mut Violations,
+) -> Option<T> {
+    let value = form.get(field).parse();
+    value.inspect_err(|(rule, message)| violations.push(format!("/{field}"), *rule, *message)).ok()
 }
 
 /// The instant in the hidden field `name`, if a field of a day and one of a time still show it. They show no seconds, and
@@ -155,9 +180,32 @@ fn untouched(form: &Form, name: &str, shown: NaiveDateTime, zone: Tz) -> Option<
 }
 
 /// The instant in the fields `day` and `time` of a form, exactly that of the hidden field `exact` if they still show it.
-pub fn instant_in(form: &Form, [day, time, exact]: [&str; 3], zone: Tz) -> Option<Timestamp> {
-    let at = instant_of(form.get(day), form.get(time), zone)?;
-    Some(untouched(form, exact, at.utc().with_timezone(&zone).naive_local(), zone).unwrap_or(at))
+pub fn instant_in(
+    form: &Form,
+    [day, time, exact]: [&str; 3],
+    zone: Tz,
+    violations: &mut Violations,
+) -> Option<Timestamp> {
+    let (day, clock) = (typed::<TypedDate>(form, day, violations), typed::<TypedTime>(form, time, violations));
+    let local = clock?.on(day?.0);
+    exactly(form, local, exact, time, zone, violations)
+}
+
+/// The instant of a local time; that of the hidden field `exact` if the form still shows it. The clocks may skip that of
+/// `field`.
+fn exactly(
+    form: &Form,
+    local: NaiveDateTime,
+    exact: &str,
+    field: &str,
+    zone: Tz,
+    violations: &mut Violations,
+) -> Option<Timestamp> {
+    let at = untouched(form, exact, local, zone).or_else(|| instant_at(local, zone));
+    if at.is_none() {
+        violations.push(format!("/{field}"), Rule::NonexistentTime, "is skipped by the clocks");
+    }
+    at
 }
 
 /// The hidden field with the exact start of a span.
@@ -166,48 +214,32 @@ pub const EXACT_START: &str = "exactStart";
 /// The hidden field with the exact end of a span.
 pub const EXACT_END: &str = "exactEnd";
 
-/// The span in the fields `date`, `from`, `endDate` and `until` of a form. Without `endDate`, an end that is not after
-/// the start is on the next day.
+/// The span in the fields `date`, `from`, `endDate` and `until` of a form. Without `endDate`, an early end may be on the
+/// next day ([`TypedTime::after`]).
 ///
 /// # Errors
-/// 400 with the fields that cannot be read.
+/// 400 with the fields that cannot be read, or with `until` before the start.
 pub fn span_of(form: &Form, zone: Tz) -> Result<(Timestamp, Timestamp), Problem> {
     let mut violations = Violations::default();
-    let mut refuse = |field: &str, rule, message: &str| violations.push(format!("/{field}"), rule, message);
-    let day = |field| match form.get(field).parse::<CalendarDate>() {
-        Ok(day) if in_range(day.0) => Ok(day.0),
-        Ok(_) => Err((field, Rule::Range, "must be in the years 2 to 9998")),
-        Err(message) => Err((field, Rule::Invalid, message)),
-    };
-    let clock = |field| match form.get(field).parse::<ClockTime>() {
-        Ok(time) => Ok(time.0),
-        Err(message) => Err((field, Rule::Invalid, message)),
-    };
-    let mut read = |date: Result<NaiveDate, _>, time: Result<NaiveTime, _>, field| match (date, time) {
-        (Ok(date), Ok(time)) => {
-            let exact = if field == "from" { EXACT_START } else { EXACT_END };
-            let at = untouched(form, exact, date.and_time(time), zone).or_else(|| instant(date, time, zone));
-            if at.is_none() {
-                refuse(field, Rule::NonexistentTime, "is skipped by the clocks");
+    let end_date = Some("endDate").filter(|field| !is_blank(form.get(field)));
+    let end_date = end_date.map(|field| typed::<TypedDate>(form, field, &mut violations));
+    let date = typed::<TypedDate>(form, "date", &mut violations);
+    let from = typed::<TypedTime>(form, "from", &mut violations);
+    let until = typed::<TypedTime>(form, "until", &mut violations);
+    let start = date.zip(from).map(|(day, time)| time.on(day.0));
+    let end = match (end_date, start, until) {
+        (None, Some(start), Some(until)) => {
+            let end = until.after(start);
+            if end.is_none() {
+                violations.push("/until", Rule::OutOfOrder, "must be after the start, or up to 6:00 on the next day");
             }
-            at
+            end
         }
-        (date, time) => {
-            for (field, rule, message) in [date.err(), time.err()].into_iter().flatten() {
-                refuse(field, rule, message);
-            }
-            None
-        }
+        (Some(day), _, Some(until)) => day.map(|day| until.on(day.0)),
+        _ => None,
     };
-    let (first, from, until) = (day("date"), clock("from"), clock("until"));
-    let last = match (form.get("endDate"), &first, &from, &until) {
-        ("", Ok(day), Ok(from), Ok(until)) if until <= from => Ok(*day + Days::new(1)),
-        ("", Ok(day), ..) => Ok(*day),
-        ("", Err(_), ..) => Ok(NaiveDate::MIN),
-        _ => day("endDate"),
-    };
-    let start = read(first, from, "from");
-    let end = if start.is_none() && last == Ok(NaiveDate::MIN) { None } else { read(last, until, "until") };
+    let start = start.and_then(|local| exactly(form, local, EXACT_START, "from", zone, &mut violations));
+    let end = end.and_then(|local| exactly(form, local, EXACT_END, "until", zone, &mut violations));
     match (start, end) {
         (Some(start), Some(end)) => Ok((start, end)),
         _ => Err(violations.into()),

@@ -8,6 +8,7 @@ use common::{
     input::bounded_list,
     problem::{Rule, Violations, pointer},
     time::Timestamp,
+    typed_time::YEARS,
 };
 use deserr::{Deserr, IntoValue, Value, ValuePointerRef};
 use serde_json::json;
@@ -20,7 +21,7 @@ use utoipa::{
 use super::changes::{MAX_SLOTS, NewSlot};
 use crate::{
     rooms::out_of_order,
-    wall_clock::{CalendarDate, ClockTime, YEARS, instant},
+    wall_clock::{CalendarDate, ClockTime, instant},
 };
 
 /// A proposed span of time: on one date in the club's time zone, or from one instant to another.
@@ -168,7 +169,7 @@ impl<const MIN: usize> RequestSlots<MIN> {
             let slot = match *slot {
                 RequestCandidateSlot::Span(slot) => Some(slot),
                 RequestCandidateSlot::OnDate { date, .. } if !YEARS.contains(&date.0.year()) => {
-                    violations.push(format!("{field}/{n}/date"), Rule::Range, "must be in the years 2 to 9998");
+                    violations.push(format!("{field}/{n}/date"), Rule::Range, "must be in the years 1970 to 9998");
                     None
                 }
                 RequestCandidateSlot::OnDate { date, start, end } => {

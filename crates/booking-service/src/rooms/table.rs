@@ -1,13 +1,14 @@
 //! Parses and checks the CSV of `POST /rooms/all` (contract, booking, Operations), without the database.
 
-use std::ops::RangeInclusive;
-
-use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, TimeZone, Utc};
+use chrono::{DateTime, TimeZone, Utc};
 use chrono_tz::Tz;
-use common::{problem::Rule, visible::is_blank};
+use common::{
+    problem::Rule,
+    typed_time::{TypedDate, TypedTime},
+    visible::is_blank,
+};
 
 use super::csv::{Record, Records, decode};
-use crate::wall_clock::YEARS;
 
 /// The most data rows one file may have.
 pub const MAX_ROWS: usize = 1000;
@@ -185,24 +186,21 @@ impl<'a> Row<'a> {
 
     fn time(&mut self, zone: Tz, date_column: &str, time_column: &str) -> Option<DateTime<Utc>> {
         let date = self.cell(date_column).and_then(|text| {
-            let date = parse_date(text.trim());
+            let date = text.parse::<TypedDate>().ok().map(|date| date.0);
             if date.is_none() {
-                self.report(Some(date_column), Rule::BadDate, "expected a date as YYYY/MM/DD or YYYY-MM-DD");
+                let message = "expected a date as YYYY/MM/DD or YYYY-MM-DD, from 1970 to 9998";
+                self.report(Some(date_column), Rule::BadDate, message);
             }
             date
         });
         let time = self.cell(time_column).and_then(|text| {
-            let time = parse_time(text.trim());
+            let time = text.parse::<TypedTime>().ok();
             if time.is_none() {
-                self.report(
-                    Some(time_column),
-                    Rule::BadTime,
-                    "expected a time as HH:MM or HH:MM:SS, from 00:00 to 23:59:59",
-                );
+                self.report(Some(time_column), Rule::BadTime, "expected a time as HH:MM, from 00:00 to 24:00");
             }
             time
         });
-        let local = date?.and_time(time?);
+        let local = time?.on(date?);
         let instant = zone.from_local_datetime(&local).earliest();
         if instant.is_none() {
             let message = format!("clocks in {zone} skip this time on that day");
@@ -225,31 +223,6 @@ impl<'a> Row<'a> {
         }
         Some(location)
     }
-}
-
-/// `YYYY/MM/DD` or `YYYY-MM-DD`; month and day may have one digit.
-fn parse_date(text: &str) -> Option<NaiveDate> {
-    let separator = ['/', '-'].into_iter().find(|separator| text.contains(*separator))?;
-    let [year, month, day] = text.split(separator).collect::<Vec<_>>().try_into().ok()?;
-    let year = i32::try_from(number(year, 4..=4)?).ok()?;
-    let date = NaiveDate::from_ymd_opt(year, number(month, 1..=2)?, number(day, 1..=2)?)?;
-    YEARS.contains(&date.year()).then_some(date)
-}
-
-/// `HH:MM` or `HH:MM:SS`; the hour may have one digit.
-fn parse_time(text: &str) -> Option<NaiveTime> {
-    let mut parts = text.split(':');
-    let hour = number(parts.next()?, 1..=2)?;
-    let minute = number(parts.next()?, 2..=2)?;
-    let second = parts.next().map_or(Some(0), |second| number(second, 2..=2))?;
-    if parts.next().is_some() { None } else { NaiveTime::from_hms_opt(hour, minute, second) }
-}
-
-/// A number with a length in digits.
-fn number(text: &str, digits: RangeInclusive<usize>) -> Option<u32> {
-    // `parse` also accepts a plus sign.
-    let is_number = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| text.parse().ok())?
 }
 
 #[cfg(test)]

@@ -113,12 +113,65 @@ fn a_refusal_keeps_what_was_typed(#[values(Sqlite, Postgres)] backend: Backend) 
     assert!(refused.text().contains("id=\"f-admins-error\">There is no such member."), "{refused:?}");
     set(&mut form, "admins", "@BOB");
     refused = send(&club, BOB, "/events/new", &form).expect(400);
-    assert!(refused.text().contains("id=\"f-until-error\">This cannot be read."), "{refused:?}");
+    assert!(refused.text().contains("id=\"f-until-error\">Please write the time like 18:30."), "{refused:?}");
     set_time(&club, &mut form, (2, 3));
     refused = send(&club, BOB, "/events/new", &form).expect(400);
     assert!(refused.text().contains("id=\"f-name-error\">Please write something."), "{refused:?}");
     set(&mut form, "name", "Tea");
     send(&club, BOB, "/events/new", &form).expect(303);
+}
+
+#[rstest]
+fn an_end_that_is_not_after_the_start_books_no_night(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let booked = |values: &[(&str, &str)]| {
+        let mut form = fields(&open(&club, BOB, "/events/new"), "/events/new");
+        for (name, value) in [("name", "Tea"), ("place", "Park"), ("date", "2031-05-10"), ("endDate", "")] {
+            set(&mut form, name, value);
+        }
+        for (name, value) in values {
+            set(&mut form, name, value);
+        }
+        let answer = send(&club, BOB, "/events/new", &form);
+        let Some(path) = answer.header("location") else {
+            let shown = page::check(&answer.expect(400));
+            let wrong = ["date", "from", "until", "endDate"].into_iter();
+            return Err(wrong.filter(|name| shown.contains(&format!("id=\"f-{name}-error\""))).collect::<Vec<_>>());
+        };
+        let event = club.by(BOB).get(&format!("/api{path}")).expect(200).json();
+        club.by(BOB).delete(&format!("/api{path}")).expect(204);
+        // Saved as it is, it would stay the same.
+        Ok(["timeStart", "timeEnd"].map(|name| text(&event[name])[8..16].to_owned()))
+    };
+    let span = |start: &str, end: &str| Ok([start.to_owned(), end.to_owned()]);
+    for until in ["17:00", "18:00", "06:01"] {
+        assert_eq!(booked(&[("from", "18:00"), ("until", until)]), Err(vec!["until"]), "{until}");
+    }
+    assert_eq!(booked(&[("from", "18:00"), ("until", "06:00")]), span("10T18:00", "11T06:00"));
+    assert_eq!(booked(&[("from", "18:00"), ("until", "24:00")]), span("10T18:00", "11T00:00"));
+    assert_eq!(
+        booked(&[("from", "18:00"), ("until", "17:00"), ("endDate", "2031-05-11")]),
+        span("10T18:00", "11T17:00")
+    );
+    assert_eq!(booked(&[("from", "18:00"), ("until", "17:00"), ("endDate", "2031-05-10")]), Err(vec!["until"]));
+    // What is clear is read.
+    let typed = [("date", "２０３１/５/１０"), ("from", "午後6:00"), ("until", "８:30 PM"), ("endDate", "\u{3000}")];
+    assert_eq!(booked(&typed), span("10T18:00", "10T20:30"));
+    for date in ["1969-12-31", "9999-01-01", "10.5.2031"] {
+        assert_eq!(booked(&[("from", "18:00"), ("until", "20:00"), ("date", date)]), Err(vec!["date"]), "{date}");
+    }
+    assert_eq!(booked(&[("from", "1800"), ("until", "25:00")]), Err(vec!["from", "until"]));
+    // A long event keeps its end when it is changed.
+    let mut form = fields(&open(&club, BOB, "/events/new"), "/events/new");
+    let night = [("name", "Night"), ("place", "Park"), ("date", "2031-05-10"), ("from", "18:00"), ("until", "18:00")];
+    for (name, value) in night.into_iter().chain([("endDate", "2031-05-11")]) {
+        set(&mut form, name, value);
+    }
+    let path = send(&club, BOB, "/events/new", &form).expect(303).header("location").unwrap().to_owned();
+    let saved = || club.by(BOB).get(&format!("/api{path}")).expect(200).json();
+    let (before, edit) = (saved(), format!("{path}/edit"));
+    send(&club, BOB, &edit, &fields(&open(&club, BOB, &edit), &edit)).expect(303);
+    assert_eq!(saved(), before);
 }
 
 #[rstest]
@@ -253,6 +306,80 @@ fn a_poll_is_made_answered_and_confirmed(#[values(Sqlite, Postgres)] backend: Ba
     }
 }
 
+/// The times of a poll, on the clocks of the club.
+fn times(club: &Club, path: &str) -> Vec<String> {
+    let poll =
+        club.by(ALICE).get(&format!("/api/draft-events/{}", path.rsplit('/').next().unwrap())).expect(200).json();
+    let slots = poll["candidateSlots"].as_array().unwrap().clone();
+    let at = |value: &Value| text(value)[..16].to_owned();
+    slots.iter().map(|slot| format!("{} {}", at(&slot["timeStart"]), at(&slot["timeEnd"]))).collect()
+}
+
+#[rstest]
+fn a_poll_asks_about_the_days_that_are_typed(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let typed = [("name", "Trip"), ("groupId", EVERYONE), ("deadlineDay", "２０３１年5月1日"), ("deadline", "午後9時")];
+    let days = [("firstDay", "2031/5/10"), ("days", "２"), ("times", "13-15、２２：００〜２４：００")];
+    let expected = [
+        "2031-05-10T13:00 2031-05-10T15:00",
+        "2031-05-10T22:00 2031-05-11T00:00",
+        "2031-05-11T13:00 2031-05-11T15:00",
+        "2031-05-11T22:00 2031-05-12T00:00",
+    ];
+    let mut form = fields(&open(&club, ALICE, "/polls/new"), "/polls/new");
+    for (name, value) in typed.into_iter().chain(days) {
+        set(&mut form, name, value);
+    }
+    // Without the button, and after a refusal of something else.
+    let path = send(&club, ALICE, "/polls/new", &form).expect(303).header("location").unwrap().to_owned();
+    assert_eq!(times(&club, &path), expected);
+    form.retain(|(name, _)| name != "_key");
+    let mut nameless = form.clone();
+    set(&mut nameless, "name", "");
+    let mut again = fields(&page::check(&send(&club, ALICE, "/polls/new", &nameless).expect(400)), "/polls/new");
+    set(&mut again, "name", "Trip");
+    let path = send(&club, ALICE, "/polls/new", &again).expect(303).header("location").unwrap().to_owned();
+    assert_eq!(times(&club, &path), expected);
+    // With it, those with a tick.
+    set(&mut form, "showGrid", "true");
+    let mut ticked = fields(&page::check(&send(&club, ALICE, "/polls/new", &form).expect(200)), "/polls/new");
+    let first = ticked.iter().position(|(name, _)| name == "slot").unwrap();
+    ticked.remove(first);
+    let path = send(&club, ALICE, "/polls/new", &ticked).expect(303).header("location").unwrap().to_owned();
+    assert_eq!(times(&club, &path), expected[1..]);
+    // It is the same when it is edited; what is there already is not added again.
+    let edit = format!("{path}/edit");
+    let mut more = fields(&open(&club, ALICE, &edit), &edit);
+    for (name, value) in days {
+        set(&mut more, name, value);
+    }
+    send(&club, ALICE, &edit, &more).expect(303);
+    assert_eq!(times(&club, &path), expected);
+    // What cannot be read is refused at its field, by both buttons.
+    for (name, value) in [
+        ("times", "1-3pm"),
+        ("times", "18-17"),
+        ("times", "1-2 2-3 3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11 11-12"),
+        ("days", "22"),
+        ("days", "x"),
+        ("firstDay", "10.5."),
+        ("firstDay", "1969-05-10"),
+        ("deadline", "late"),
+        ("deadlineDay", "soon"),
+    ] {
+        for path in ["/polls/new", edit.as_str()] {
+            let mut form = fields(&open(&club, ALICE, path), path);
+            set(&mut form, "name", "Trip");
+            set(&mut form, name, value);
+            let refused = page::check(&send(&club, ALICE, path, &form).expect(400));
+            assert!(refused.contains(&format!("id=\"f-{name}-error\"")), "{name} {value}: {refused}");
+            set(&mut form, "showGrid", "true");
+            let is_grid = !name.starts_with("deadline");
+            page::check(&send(&club, ALICE, path, &form).expect(if is_grid { 400 } else { 200 }));
+        }
+    }
+}
+
 #[rstest]
 fn groups_are_made_joined_changed_and_deleted(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
@@ -326,14 +453,17 @@ fn members_manage_their_feed_tokens_and_sessions(#[values(Sqlite, Postgres)] bac
 #[rstest]
 fn privileged_users_upload_rooms_and_give_the_privilege(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
+    let uploads = std::cell::Cell::new(0);
     let upload = |by: &str, fields: &[(&str, &str)]| {
+        // A browser takes another boundary each time.
+        let boundary = format!("frontier{}", uploads.replace(uploads.get() + 1));
         let parts = fields.iter().map(|(name, value)| {
             let file = if *name == "table" { "; filename=\"rooms.csv\"\r\nContent-Type: text/csv" } else { "" };
-            format!("--frontier\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n{value}\r\n")
+            format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n{value}\r\n")
         });
-        let body = parts.collect::<String>() + "--frontier--\r\n";
-        let client =
-            club.by(by).header("accept", HTML).header("content-type", "multipart/form-data; boundary=frontier");
+        let body = format!("{}--{boundary}--\r\n", parts.collect::<String>());
+        let content_type = format!("multipart/form-data; boundary={boundary}");
+        let client = club.by(by).header("accept", HTML).header("content-type", &content_type);
         client.send_bytes("POST", "/rooms/import", body.into_bytes())
     };
     let rooms = || club.by(BOB).get("/api/rooms").expect(200).json().as_array().unwrap().len();
@@ -372,6 +502,92 @@ fn privileged_users_upload_rooms_and_give_the_privilege(#[values(Sqlite, Postgre
     assert_eq!(club.by(CAROL).get("/api/users/me").expect(200).json()["privileged"], false);
     let last = vec![("userId".to_owned(), id(ALICE).to_string())];
     send(&club, ALICE, "/privileges", &last).expect(409);
+}
+
+/// What a member makes of the parts of a test club by forms, each of which is sent twice.
+#[rstest]
+fn a_form_that_is_sent_twice_does_one_thing(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let changes = || club.by(ALICE).get("/api/audit").expect(200).json().as_array().unwrap().len();
+    let twice = |by: &str, shown: &str, action: &str, values: &[(&str, &str)]| {
+        let mut form = fields(&open(&club, by, shown), action);
+        for (name, value) in values {
+            set(&mut form, name, value);
+        }
+        let first = send(&club, by, action, &form);
+        assert!([201, 303].contains(&first.status), "{first:?}");
+        let made = changes();
+        let second = send(&club, by, action, &form);
+        assert_eq!((second.status, second.header("location")), (first.status, first.header("location")), "{action}");
+        assert_eq!((second.body, changes()), (first.body.clone(), made), "{action}");
+        first.header("location").unwrap_or_default().to_owned()
+    };
+    let event = twice(BOB, "/events/new", "/events/new", &[("name", "Tea"), ("place", "Park"), ("room", "")]);
+    let of = |object: &str, action: &str| format!("{object}/{action}");
+    twice(BOB, &of(&event, "edit"), &of(&event, "edit"), &[("name", "Coffee")]);
+    twice(BOB, &event, &of(&event, "tags"), &[("name", "warm")]);
+    twice(CAROL, &event, &of(&event, "answer"), &[]);
+    twice(BOB, &of(&event, "delete"), &of(&event, "delete"), &[]);
+    twice(BOB, "/deleted", &of(&event, "restore"), &[]);
+    let series = [("name", "Club"), ("place", "Hall"), ("room", ""), ("repeat", "weekly"), ("times", "3")];
+    let mut form = fields(&open(&club, BOB, "/events/new"), "/events/new");
+    for (name, value) in series {
+        set(&mut form, name, value);
+    }
+    let dates = fields(&page::check(&send(&club, BOB, "/events/new", &form).expect(200)), "/events/new");
+    let booked =
+        [0, 1].map(|_| send(&club, BOB, "/events/new", &dates).expect(303).header("location").map(str::to_owned));
+    assert_eq!((booked[0].is_some(), &booked[0], events(&club).len()), (true, &booked[1], 4));
+    let poll = twice(BOB, "/polls/new", "/polls/new", &[("name", "Trip"), ("groupId", EVERYONE)]);
+    twice(CAROL, &poll, &of(&poll, "answer"), &[("comment", "late")]);
+    twice(BOB, &of(&poll, "edit"), &of(&poll, "edit"), &[("name", "Travel")]);
+    twice(BOB, &of(&poll, "confirm"), &of(&poll, "confirm"), &[("place", "Park")]);
+    twice(BOB, &of(&poll, "delete"), &of(&poll, "delete"), &[]);
+    let group = twice(BOB, "/groups/new", "/groups/new", &[("name", "guitar"), ("open", "true")]);
+    twice(CAROL, &group, &of(&group, "join"), &[]);
+    twice(CAROL, &group, &of(&group, "leave"), &[]);
+    twice(BOB, &of(&group, "edit"), &of(&group, "edit"), &[("name", "bass")]);
+    twice(BOB, &of(&group, "delete"), &of(&group, "delete"), &[]);
+    twice(BOB, "/me", "/me/feed", &[]);
+    twice(BOB, "/me", "/me/tokens", &[("name", "bot")]);
+    let room = format!("/rooms/{}", verified_room(&club, BOB, "S516", (200, 201)));
+    twice(ALICE, &room, &of(&room, "verified"), &[]);
+    twice(BOB, &of(&room, "delete"), &of(&room, "delete"), &[]);
+    let mut grant = fields(&open(&club, ALICE, "/privileges"), "/privileges");
+    grant.retain(|(name, _)| name != "userId");
+    set(&mut grant, "name", "carol");
+    let grants = [0, 1].map(|_| {
+        send(&club, ALICE, "/privileges", &grant).expect(303);
+        changes()
+    });
+    assert_eq!(grants[0], grants[1]);
+}
+
+#[rstest]
+fn who_may_not_is_told_so_whatever_is_wrong_besides(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let event = format!("/events/{}", event(&club, BOB, At::Place("Park"), (2, 4)));
+    let (poll, _) = poll(&club, BOB, json!({}));
+    let poll = format!("/polls/{}", poll.rsplit('/').next().unwrap());
+    let group = format!("/groups/{}", group(&club, BOB, "guitar", &[]));
+    let cases: [(String, &[(&str, &str)]); 8] = [
+        (format!("{event}/edit"), &[("until", "x")]),
+        (format!("{event}/edit"), &[("admins", "nobody")]),
+        (format!("{event}/edit"), &[("showRooms", "true")]),
+        (format!("{poll}/edit"), &[("times", "x")]),
+        (format!("{poll}/edit"), &[("showGrid", "true")]),
+        (format!("{poll}/confirm"), &[("slotId", "x")]),
+        (format!("{group}/edit"), &[("members", "nobody")]),
+        (format!("{group}/edit"), &[("name", "")]),
+    ];
+    for (path, wrong) in cases {
+        let mut form = fields(&open(&club, BOB, &path), &path);
+        for (name, value) in wrong {
+            set(&mut form, name, value);
+        }
+        send(&club, DAVE, &path, &form).expect(403);
+        assert_ne!(send(&club, BOB, &path, &form).status, 403, "{path}");
+    }
 }
 
 /// Forms show no seconds, and not which of the two times it is to which the clocks are set back.

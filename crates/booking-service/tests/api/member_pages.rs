@@ -7,8 +7,8 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::{
-    builders::{At, answer_poll, event_body, group, merge, poll, text, verified_room},
-    front_page::page,
+    builders::{At, answer_poll, event, event_body, group, merge, poll, text, verified_room},
+    front_page::{forms::open, page},
     harness::{
         ALICE, Answer, BOB,
         Backend::{self, Postgres, Sqlite},
@@ -238,4 +238,30 @@ fn every_one_of_many_rooms_is_on_a_page() {
         path = before.rsplit('"').next().unwrap().to_owned();
     }
     assert_eq!(found.len(), 130);
+}
+
+#[rstest]
+fn a_month_is_whole_and_every_event_is_on_a_page(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    // The middle of a month.
+    let now = club.clock.now().utc();
+    let middle = now.date_naive().checked_add_months(chrono::Months::new(1)).unwrap();
+    let middle = chrono::Datelike::with_day(&middle, 15).unwrap().and_hms_opt(12, 0, 0).unwrap().and_utc();
+    let before = middle - chrono::TimeDelta::days(10);
+    let hour = |at: chrono::DateTime<chrono::Utc>| (at - now).num_hours();
+    let past = event(&club, BOB, At::Place("Park"), (hour(before), hour(before) + 1));
+    for number in 0..205 {
+        event(&club, BOB, At::Place(&format!("Hall {number}")), (hour(middle) + 24, hour(middle) + 25));
+    }
+    club.clock.advance(middle - now);
+    let mut page = open(&club, BOB, "/events");
+    assert!(page.contains(&past), "what was earlier in this month");
+    let links = |page: &str| page.matches("<a href=\"/events/0").count();
+    let mut all = links(&page);
+    assert_eq!(all, 200);
+    while let Some(next) = page.split("href=\"").find(|link| link.contains("after=")) {
+        page = open(&club, BOB, &next.split('"').next().unwrap().replace("&amp;", "&"));
+        all += links(&page);
+    }
+    assert_eq!(all, 206);
 }

@@ -82,6 +82,40 @@ fn the_dates_are_listed_with_what_is_in_the_way(#[values(Sqlite, Postgres)] back
     assert!(shown.contains("Date 1 of 3 of a series"), "{shown}");
 }
 
+#[rstest]
+fn a_chosen_room_stands_for_its_place(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let rooms = ["2030-01-01", "2030-01-08", "2030-01-15"].map(|day| verified_on(&club, "S516", day));
+    book_on(&club, "S516", "2030-01-15");
+    let mut form = new_form(&club);
+    set(&mut form, "place", "");
+    set(&mut form, "showRooms", "true");
+    // The first free room is chosen.
+    let mut form = fields(&page::check(&send(&club, BOB, "/events/new", &form).expect(200)), "/events/new");
+    assert!(form.contains(&("room".to_owned(), rooms[0].clone())), "{form:?}");
+    for (name, value) in [("repeat", "weekly"), ("times", "3")] {
+        set(&mut form, name, value);
+    }
+    let shown = page::check(&send(&club, BOB, "/events/new", &form).expect(200));
+    assert!(shown.contains("The room is taken.") && !shown.contains("does not hold"), "{shown}");
+    let form = fields(&shown, "/events/new");
+    assert_eq!(listed(&form).1, ["2030-01-01", "2030-01-08"]);
+    send(&club, BOB, "/events/new", &form).expect(303);
+    assert_eq!(starts(&club), ["2030-01-01", "2030-01-08"]);
+    let all = club.by(BOB).get("/api/events").expect(200).json();
+    let booked = all.as_array().unwrap().iter().filter(|event| event["name"] == "Evening");
+    assert_eq!(booked.map(|event| text(&event["roomId"])).collect::<Vec<_>>(), rooms[..2]);
+    // A room and another place are one too many.
+    let mut both = new_form(&club);
+    set(&mut both, "room", &rooms[0]);
+    let refused = page::check(&send(&club, BOB, "/events/new", &both).expect(400));
+    assert!(refused.contains("id=\"f-place-error\""), "{refused}");
+    // Enter presses the first button of a form.
+    let shown = open(&club, BOB, "/events/new");
+    let first = shown.split("action=\"/events/new\"").nth(1).unwrap().split("<button").nth(1).unwrap();
+    assert!(first.starts_with(" hidden>Book</button>"), "{first}");
+}
+
 /// The values of a form, and its dates.
 type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
 

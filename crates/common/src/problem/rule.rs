@@ -65,8 +65,8 @@ rules! {
     MissingCell = "missing-cell", "A row of a table ends before this column";
     TooManyCells = "too-many-cells", "A row of a table has more cells than the header";
     TooManyRows = "too-many-rows", "A table has too many rows";
-    BadDate = "bad-date", "A date in a table is not a year, month and day";
-    BadTime = "bad-time", "A time in a table is not `HH:MM` or `HH:MM:SS`";
+    BadDate = "bad-date", "A date in a table or form is not a year, month and day";
+    BadTime = "bad-time", "A time in a table or form is not a time of day";
     OverlapsRow = "overlaps-row", "A room in a table overlaps that of an earlier row at the same place";
     OverlapsRoom = "overlaps-room", "A room in a table overlaps a verified room at the same place";
     EventsConflict = "events-conflict", "Events would conflict if the room in a row of a table were verified";

@@ -1,12 +1,12 @@
 //! Fields that several forms have.
 
-use chrono::NaiveDateTime;
 use chrono_tz::Tz;
 use common::{
     duration::Duration,
     problem::{Problem, Rule, Violations},
     semester::{Semester, YearWithSemester, YearWithSemesterDuration},
     time::Timestamp,
+    typed_time::typed_moment,
 };
 use maud::{Markup, html};
 use service_kit::{
@@ -127,9 +127,7 @@ pub fn times_of(form: &Form, zone: Tz, present: Option<Duration>) -> Result<Dura
             return Ok(present);
         }
         let refuse = |rule, message| Problem::invalid(format!("/{field}"), rule, message);
-        // Some browsers add the seconds.
-        let time = [TIME, "%Y-%m-%dT%H:%M:%S"].iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
-        let time = time.ok_or_else(|| refuse(Rule::Invalid, "must be a day and a time, such as 2026-04-04T18:00"))?;
+        let time = typed_moment(text).map_err(|(rule, message)| refuse(rule, message))?;
         let at = time.and_local_timezone(zone).earliest();
         let at = at.ok_or_else(|| refuse(Rule::NonexistentTime, "is skipped by the clocks"))?;
         Timestamp::new(at.to_utc()).ok_or_else(|| refuse(Rule::Range, "must be in the years 1 to 9999"))

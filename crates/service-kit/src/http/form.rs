@@ -42,6 +42,12 @@ impl Form {
         self.push(name, value);
     }
 
+    /// Replaces the values of a field by several.
+    pub fn replace(&mut self, name: &str, values: impl IntoIterator<Item = String>) {
+        self.0.retain(|(other, _)| other != name);
+        self.0.extend(values.into_iter().map(|value| (name.to_owned(), value)));
+    }
+
     /// The last value of a field; empty if there is none.
     #[must_use]
     pub fn get(&self, name: &str) -> &str {
@@ -123,19 +129,24 @@ impl FromRequest for Upload {
             let bytes = bytes.await?;
             let content_type = req.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
             let boundary = multer::parse_boundary(content_type.unwrap_or_default()).map_err(|_| broken())?;
-            let body = bytes.clone();
+            // What the hash of the form is about: a browser takes another boundary each time.
+            let mut content = Vec::new();
             let mut parts = Multipart::new(stream::once(async { Ok::<_, Infallible>(bytes) }), boundary);
             let mut upload = Self::default();
             while let Some(part) = parts.next_field().await.map_err(|_| broken())? {
                 let name = part.name().unwrap_or_default().to_owned();
-                let content = part.bytes().await.map_err(|_| broken())?;
+                let value = part.bytes().await.map_err(|_| broken())?;
+                for part in [name.as_bytes(), &value] {
+                    content.extend(part.len().to_be_bytes());
+                    content.extend(part);
+                }
                 if name == TABLE {
-                    upload.table = content.to_vec();
+                    upload.table = value.to_vec();
                 } else {
-                    upload.form.push(name, String::from_utf8_lossy(&content));
+                    upload.form.push(name, String::from_utf8_lossy(&value));
                 }
             }
-            upload.form.note(&req, &body);
+            upload.form.note(&req, &content);
             Ok(upload)
         })
     }
