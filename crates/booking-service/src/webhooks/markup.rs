@@ -1,6 +1,7 @@
 //! The markup of chats. Texts of members are escaped, so that they are neither markup nor mentions.
 //!
-//! * traQ has Markdown and makes mentions of `@name`, channels of `#name`, and both of `!{…}`.
+//! * traQ has Markdown, makes mentions of `@name`, channels of `#name`, both also in full width, and both of `!{…}`, and
+//!   links of addresses without a scheme, such as `//a.example`, `a.example` and `b@a.example`.
 //! * Slack has `*bold*` and `<address|text>` without an escape but for `&`, `<` and `>`. Mattermost and Rocket.Chat, which
 //!   take the same requests, read Markdown and `@name`. So what either would read is replaced by the same sign in full
 //!   width.
@@ -38,8 +39,13 @@ impl Markup {
                 continue;
             }
             let c = if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c };
-            let is_in_word = before.is_ascii_alphanumeric() && rest.peek().is_some_and(char::is_ascii_alphanumeric);
+            let next = rest.peek().copied().unwrap_or(' ');
+            let is_in_word = before.is_ascii_alphanumeric() && next.is_ascii_alphanumeric();
             self.push(&mut escaped, c, is_in_word);
+            // No address: after a full stop no domain of the highest level, after a slash no second one.
+            if (c == '.' && !next.is_whitespace()) || (c == '/' && next == '/') {
+                escaped.push(INVISIBLE);
+            }
             before = c;
         }
         escaped
@@ -54,7 +60,9 @@ impl Markup {
     fn push(self, escaped: &mut String, c: char, is_in_word: bool) {
         match (self.0, c) {
             (_, '@' | '＠') => escaped.extend(['@', INVISIBLE]),
-            (Format::Traq | Format::Discord, '#') => escaped.extend(['\\', '#', INVISIBLE]),
+            (Format::Traq | Format::Discord, '#' | '＃') => escaped.extend(['\\', '#', INVISIBLE]),
+            // An address would begin after it, because the backslash ends the scheme.
+            (Format::Traq | Format::Discord, ':') => escaped.extend(['\\', ':', INVISIBLE]),
             (Format::Traq | Format::Discord, c) if is_markdown(c) => escaped.extend(['\\', c]),
             (Format::Slack, '&') => escaped.push_str("&amp;"),
             (Format::Slack, '<') => escaped.push_str("&lt;"),
@@ -236,7 +244,8 @@ mod tests {
             )
         );
         assert!(
-            traq.contains("\\!\\{\\\"type\\\"\\:\\\"user\\\"\\}") && traq.contains("\\#\u{200b}ch \\:x\\:"),
+            traq.contains("\\!\\{\\\"type\\\"\\:\u{200b}\\\"user\\\"\\}")
+                && traq.contains("\\#\u{200b}ch \\:\u{200b}x\\:\u{200b}"),
             "{traq}"
         );
         assert!(traq.ends_with("@\u{200b}everyone \\#\u{200b}\\#\u{200b} h"), "{traq}");
@@ -250,6 +259,21 @@ mod tests {
         assert!(!slack.contains(['<', '>', '*', '`', '[', '|', '\n']) && slack.contains("&amp;"), "{slack}");
         let discord = Markup(Format::Discord).text(text);
         assert!(discord.contains("\\<@\u{200b}U1\\>") && discord.contains("\\|\\|s\\|\\|"), "{discord}");
+    }
+
+    /// What traQ's Markdown makes of this was tried with `@traptitech/traq-markdown-it`.
+    #[test]
+    fn texts_of_members_are_neither_links_nor_channels() {
+        for (text, expected) in [
+            ("evil.com/x", "evil.\u{200b}com/x"),
+            ("//evil.com", "/\u{200b}/evil.\u{200b}com"),
+            ("a@evil.com", "a@\u{200b}evil.\u{200b}com"),
+            ("https://evil.com", "https\\:\u{200b}/\u{200b}/evil.\u{200b}com"),
+            ("＃general", "\\#\u{200b}general"),
+            ("At 5. Room 3/4.", "At 5. Room 3/4."),
+        ] {
+            assert_eq!(Markup(Format::Traq).text(text), expected);
+        }
     }
 
     /// Neither by the direction of the text after a name, nor by a list that a line would begin.
