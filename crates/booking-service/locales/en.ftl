@@ -278,6 +278,26 @@ message-created = A new event
 message-changed = An event has changed
 message-restored = An event takes place after all
 message-cancelled = An event is cancelled
+message-series-created = A new series of events
+message-series-changed = A series of events has changed
+message-series-cancelled = A series of events is cancelled
+message-dates = { $n ->
+    [one] 1 date: { $first }
+   *[other] { $n } dates, first { $first }
+}
+message-weekdays = Monday Tuesday Wednesday Thursday Friday Saturday Sunday
+message-daily = { $n ->
+    [one] every day
+   *[other] every { $n } days
+}
+message-weekly = { $n ->
+    [one] every { $days }
+   *[other] every { $n } weeks on { $days }
+}
+message-monthly = { $n ->
+    [one] every month
+   *[other] every { $n } months
+}
 message-reminder = An event begins soon, and some have not answered
 message-poll-reminder = A poll ends soon, and some have not answered
 message-group = Group: { $group }

@@ -263,6 +263,23 @@ message-created = イベントが作成されました
 message-changed = イベントが更新されました
 message-restored = 取り消されたイベントが復元されました
 message-cancelled = イベントが中止されました
+message-series-created = 定期イベントが作成されました
+message-series-changed = 定期イベントが更新されました
+message-series-cancelled = 定期イベントが中止されました
+message-dates = 全{ $n }回、初回 { $first }
+message-weekdays = 月曜日 火曜日 水曜日 木曜日 金曜日 土曜日 日曜日
+message-daily = { $n ->
+    [1] 毎日
+   *[other] { $n }日ごと
+}
+message-weekly = { $n ->
+    [1] 毎週{ $days }
+   *[other] { $n }週ごとの{ $days }
+}
+message-monthly = { $n ->
+    [1] 毎月
+   *[other] { $n }か月ごと
+}
 message-reminder = まもなく始まるイベントに未回答の方がいます
 message-poll-reminder = まもなく締め切られる日程調整に未回答の方がいます
 message-group = 主催: { $group }

@@ -193,7 +193,7 @@ diesel::table! {
         why_off -> Nullable<Text>, secret -> Nullable<Text>, former_secret -> Nullable<Text>,
         secret_changed_at -> Nullable<DbTimestamp>, since -> DbTimestamp, read_until -> DbTimestamp,
         failing_since -> Nullable<DbTimestamp>, created_by -> DbUuid, created_at -> DbTimestamp,
-        updated_at -> DbTimestamp,
+        updated_at -> DbTimestamp, url_changed_at -> Nullable<DbTimestamp>,
     }
 }
 diesel::table! {

@@ -10,13 +10,14 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::{self, Action, Author, Changes, Entry},
 };
 use url::Url;
 
 use super::{
     kinds::{Format, Status, Type, WhyOff},
     networks::Networks,
-    outbox::{NewDelivery, insert},
+    outbox::{MERGED, NewDelivery, insert},
     queries::{Delivery, Webhook, delivery, get, list},
     wire::{NameList, RequestWebhook, RequestWebhookChange, ids},
 };
@@ -24,6 +25,7 @@ use crate::{
     club::Club,
     codes,
     groups::queries::unknown_indexes,
+    objects::WEBHOOK,
     schema::{deliveries, webhooks},
 };
 
@@ -31,7 +33,7 @@ use crate::{
 pub const SEALED: &str = "webhook";
 
 /// The most webhooks.
-const MAX_WEBHOOKS: i64 = 100;
+pub const MAX_WEBHOOKS: u32 = 100;
 
 /// What secrets of Standard Webhooks begin with.
 pub const SECRET_PREFIX: &str = "whsec_";
@@ -54,14 +56,9 @@ impl Context {
     }
 }
 
-/// What is shown of an address. The query may contain secrets, and for Slack and Discord the path is one.
-fn shown(format: Format, url: &Url) -> String {
-    if matches!(format, Format::Slack | Format::Discord) {
-        return format!("{}/…", url.origin().ascii_serialization());
-    }
-    let mut shown = url.clone();
-    shown.set_query(None);
-    if url.query().is_some() { format!("{shown}?…") } else { shown.to_string() }
+/// What is shown of an address: its path and its query may be secret.
+fn shown(url: &Url) -> String {
+    format!("{}/…", url.origin().ascii_serialization())
 }
 
 fn check_types(format: Format, types: impl IntoIterator<Item = Type>, violations: &mut Violations) {
@@ -159,7 +156,7 @@ pub fn create(
     let secret = secret_of(request.format, request.secret.as_deref(), &mut violations)?;
     violations.into_result()?;
     let Ok(url) = url else { return Err(Problem::internal("the address was checked").into()) };
-    if webhooks::table.count().get_result::<i64>(conn)? >= MAX_WEBHOOKS {
+    if webhooks::table.count().get_result::<i64>(conn)? >= i64::from(MAX_WEBHOOKS) {
         return Err(Problem::new(codes::TOO_MANY_WEBHOOKS).into());
     }
     let id = DbUuid::new();
@@ -169,7 +166,7 @@ pub fn create(
             webhooks::id.eq(id),
             webhooks::name.eq(&*request.name),
             webhooks::url.eq(seal(url.as_str())),
-            webhooks::shown_url.eq(shown(request.format, &url)),
+            webhooks::shown_url.eq(shown(&url)),
             webhooks::format.eq(request.format),
             webhooks::types.eq(words(request.types.0.iter().copied())),
             webhooks::group_ids.eq(id_words(&groups)),
@@ -210,12 +207,14 @@ pub fn update(
     let groups = ids(request.groups.clone());
     check_groups(conn, groups.as_deref().unwrap_or_default(), &before.groups(), &mut violations)?;
     violations.into_result()?;
-    let url = url.and_then(Result::ok);
+    let is_other = |url: &Url| context.keys.open(SEALED, &before.url).as_deref() != Some(url.as_str());
+    let url = url.and_then(Result::ok).filter(is_other);
     diesel::update(webhooks::table.find(id))
         .set((
             request.name.as_deref().map(|name| webhooks::name.eq(name)),
             url.as_ref().map(|url| webhooks::url.eq(context.keys.seal(SEALED, url.to_string()))),
-            url.as_ref().map(|url| webhooks::shown_url.eq(shown(before.format, url))),
+            url.as_ref().map(|url| webhooks::shown_url.eq(shown(url))),
+            url.as_ref().map(|_| webhooks::url_changed_at.eq(now)),
             request.types.as_ref().map(|types| webhooks::types.eq(words(types.0.iter().copied()))),
             groups.as_deref().map(|groups| webhooks::group_ids.eq(id_words(groups))),
             request.language.map(|language| webhooks::language.eq(language)),
@@ -228,12 +227,27 @@ pub fn update(
     match request.is_on {
         Some(true) if !before.is_on => switch_on(conn, id, now),
         Some(false) if before.is_on => switch_off(conn, id, None),
+        is_on if is_on == Some(true) || url.is_some() => send_waiting(conn, id, now),
         _ => Ok(()),
     }
 }
 
+/// Makes due what waits after a failure: the cause may have been mended. What waits for its minute still does.
+fn send_waiting(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+    let collected = DbTimestamp(now.plus(-MERGED));
+    let waiting = deliveries::table
+        .filter(deliveries::webhook_id.eq(id))
+        .filter(deliveries::status.eq(Status::Waiting))
+        .filter(deliveries::due_at.gt(now))
+        .filter(deliveries::attempts.gt(0).or(deliveries::at.le(collected)));
+    diesel::update(waiting).set(deliveries::due_at.eq(now)).execute(conn)?;
+    Ok(())
+}
+
 /// Switches a webhook on. It is not told of what happened before.
 pub fn switch_on(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<(), Error> {
+    // An operator may have switched it off by SQL, in a restored database.
+    drop_waiting(conn, id)?;
     diesel::update(webhooks::table.find(id))
         .set((
             webhooks::is_on.eq(true),
@@ -251,10 +265,27 @@ pub fn switch_off(conn: &mut AnyConnection, id: DbUuid, why: Option<WhyOff>) -> 
     diesel::update(webhooks::table.find(id))
         .set((webhooks::is_on.eq(false), webhooks::why_off.eq(why)))
         .execute(conn)?;
+    drop_waiting(conn, id)
+}
+
+fn drop_waiting(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let waiting =
         deliveries::table.filter(deliveries::webhook_id.eq(id)).filter(deliveries::status.eq(Status::Waiting));
     diesel::update(waiting).set(deliveries::status.eq(Status::Dropped)).execute(conn)?;
     Ok(())
+}
+
+/// Switches all webhooks off, and returns how many were on.
+pub fn switch_all_off(conn: &mut AnyConnection, by: &Author) -> Result<usize, Error> {
+    let on: Vec<DbUuid> = webhooks::table.filter(webhooks::is_on).select(webhooks::id).load(conn)?;
+    let mut entries = Vec::new();
+    for id in on {
+        switch_off(conn, id, None)?;
+        let changes = Changes::from_iter([("isOn".to_owned(), serde_json::json!([true, false]))]);
+        entries.push(Entry { kind: &WEBHOOK, object: id, action: Action::Changed, changes });
+    }
+    history::record(conn, by, &entries)?;
+    Ok(entries.len())
 }
 
 /// Deletes a webhook with its deliveries.
@@ -293,6 +324,7 @@ pub fn rotate(
             webhooks::updated_at.eq(now),
         ))
         .execute(conn)?;
+    send_waiting(conn, id, now)?;
     Ok(secret)
 }
 

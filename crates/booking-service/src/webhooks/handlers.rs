@@ -223,16 +223,19 @@ pub async fn rotate(
     who: Privileged,
     club: Club,
     now: Now,
+    wake: Wake,
     id: Path<Id>,
     body: OptionalBody<RequestSecret>,
 ) -> Result<Reply, Failure> {
     let (id, zone) = (DbUuid::from(*id), club.zone);
     let given = body.0.and_then(|body| body.secret);
-    who.update(recorded(id, zone), move |conn, _| {
+    let reply = who.update(recorded(id, zone), move |conn, _| {
         let secret = changes::rotate(conn, &club.keys, id, given.as_deref(), DbTimestamp(now.0))?;
         Ok(Reply::json(&with_secret(queries::get(conn, id)?, Some(secret), zone))?.secret())
-    })
-    .await
+    });
+    let reply = reply.await?;
+    wake.up();
+    Ok(reply)
 }
 
 /// What was sent by a webhook

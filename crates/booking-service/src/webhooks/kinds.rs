@@ -1,14 +1,6 @@
 //! The words of webhooks: formats, what they are told of, and the state of a delivery.
 
-use serde_json::{Map, Value};
-use service_kit::{
-    history::{Action, Row},
-    http::language::Language,
-    text_enum,
-};
-
-/// The fields of an event whose changes are announced: when and where it is, what it is called and for whom.
-const ANNOUNCED: [&str; 5] = ["name", "timeStart", "timeEnd", "place", "groupId"];
+use service_kit::{history::Action, http::language::Language, text_enum};
 
 text_enum! {
     /// The form of what is sent.
@@ -156,11 +148,30 @@ impl Format {
     }
 }
 
-impl Type {
-    /// What a row of the history is to a program.
+impl Format {
+    /// What is sent to a webhook of this format when this was done to an object.
     #[must_use]
-    pub fn of_row(row: &Row) -> Option<Self> {
-        Some(match (row.object_type.as_str(), row.action) {
+    pub fn kind_of(self, object_type: &str, action: Action) -> Option<Type> {
+        let kind = Type::of(object_type, action)?;
+        if self == Self::Standard {
+            return Some(kind);
+        }
+        match kind {
+            Type::EventCreated
+            | Type::EventRestored
+            | Type::EventChanged
+            | Type::SeriesCreated
+            | Type::SeriesChanged => Some(Type::Announcement),
+            Type::EventDeleted | Type::SeriesDeleted => Some(Type::Cancellation),
+            _ => None,
+        }
+    }
+}
+
+impl Type {
+    /// What was done to an object.
+    fn of(object_type: &str, action: Action) -> Option<Self> {
+        Some(match (object_type, action) {
             ("event", Action::Created) => Self::EventCreated,
             ("event", Action::Changed | Action::Reverted) => Self::EventChanged,
             ("event", Action::Deleted) => Self::EventDeleted,
@@ -181,20 +192,6 @@ impl Type {
         })
     }
 
-    /// What a row of the history is to people.
-    #[must_use]
-    pub fn message_of_row(row: &Row) -> Option<Self> {
-        match Self::of_row(row)? {
-            Self::EventCreated | Self::EventRestored => Some(Self::Announcement),
-            Self::EventDeleted => Some(Self::Cancellation),
-            Self::EventChanged => {
-                let changes: Map<String, Value> = serde_json::from_str(&row.changes).unwrap_or_default();
-                ANNOUNCED.iter().any(|field| changes.contains_key(*field)).then_some(Self::Announcement)
-            }
-            _ => None,
-        }
-    }
-
     /// Whether it is a message to people.
     #[must_use]
     pub fn is_message(self) -> bool {
@@ -205,30 +202,12 @@ impl Type {
     #[must_use]
     pub fn collection(self) -> &'static str {
         match self.word().split('.').next() {
-            Some("event" | "announcement" | "cancellation") => "events",
+            Some("event") => "events",
             Some("series") => "event-series",
             Some("room") => "rooms",
             Some("poll") => "draft-events",
             Some("group") => "groups",
             _ => "webhooks",
         }
-    }
-
-    /// Whether it is about one event, whose changes within a minute are sent together.
-    #[must_use]
-    pub fn is_of_event(self) -> bool {
-        self.collection() == "events"
-    }
-
-    /// Whether it says that an event is deleted.
-    #[must_use]
-    pub fn is_deletion(self) -> bool {
-        matches!(self, Self::EventDeleted | Self::Cancellation)
-    }
-
-    /// Whether a later one about the same event can be sent together with this one.
-    #[must_use]
-    pub fn merges(self, later: Self) -> bool {
-        self.is_of_event() && !self.is_deletion() && matches!(later, Self::EventChanged | Self::Announcement)
     }
 }

@@ -1,12 +1,16 @@
 //! Messages for people, in the markup of a chat.
 
-use diesel::{OptionalExtension, prelude::*};
+use std::collections::BTreeSet;
+
+use chrono::Datelike as _;
+use diesel::{OptionalExtension, dsl::max, prelude::*};
 use service_kit::{
     database::{
         AnyConnection,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::Action,
     http::{
         language::Language,
         texts::{Argument, Texts},
@@ -23,7 +27,7 @@ use crate::{
     club::Club,
     groups::EVERYONE,
     schedule::Schedule,
-    schema::{attendees, draft_event_answers, draft_event_invitees, draft_events, events, groups, users},
+    schema::{attendees, draft_event_answers, draft_event_invitees, draft_events, event_series, events, groups, users},
     wall_clock,
 };
 
@@ -56,9 +60,11 @@ pub struct Draft<'a> {
     is_cut: bool,
 }
 
+/// An event, or the first of the dates of a series that a message is about.
 #[derive(Debug, Queryable, Selectable)]
 #[diesel(table_name = events)]
 struct EventFacts {
+    id: DbUuid,
     name: String,
     description: String,
     starts_at: DbTimestamp,
@@ -68,6 +74,45 @@ struct EventFacts {
     #[diesel(select_expression = groups::name)]
     group: String,
     deleted_at: Option<DbTimestamp>,
+}
+
+/// What a message is about.
+struct Subject {
+    event: EventFacts,
+    /// The dates of a series.
+    series: Option<Dates>,
+}
+
+impl Subject {
+    fn of_event(event: EventFacts) -> Self {
+        Self { event, series: None }
+    }
+
+    /// The key of a text of an event or a series.
+    fn key(&self, of_event: &str) -> String {
+        if self.series.is_some() { of_event.replace("message-", "message-series-") } else { of_event.to_owned() }
+    }
+}
+
+/// The dates of a series.
+struct Dates {
+    /// The rule that gave them (RFC 5545).
+    rule: String,
+    number: usize,
+    /// From Monday, which is 0.
+    weekdays: BTreeSet<u32>,
+}
+
+impl Dates {
+    /// The frequency of the rule, in lower case, and its interval.
+    fn rule(&self) -> Option<(String, u16)> {
+        let part = |name: &str| {
+            let mut parts = self.rule.split(';').filter_map(|part| part.split_once('='));
+            parts.find(|(other, _)| *other == name).map(|(_, value)| value)
+        };
+        let interval = part("INTERVAL").map_or(Some(1), |interval| interval.parse().ok())?;
+        Some((part("FREQ")?.to_ascii_lowercase(), interval))
+    }
 }
 
 fn event_facts(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<EventFacts>, Error> {
@@ -152,54 +197,105 @@ impl Writer<'_> {
         format!("{}/{collection}/{id}", self.club.origin)
     }
 
+    /// A day, with its year if that is not the present one.
+    fn day(&self, at: DbTimestamp) -> String {
+        let day = |at: DbTimestamp| at.utc().with_timezone(&self.club.zone).date_naive();
+        self.language.day_of_year(day(at), day(self.now).year())
+    }
+
     /// A span in the zone of the club.
     #[must_use]
     pub fn span(&self, start: DbTimestamp, end: DbTimestamp) -> String {
-        wall_clock::span(self.language, self.club.zone, start.0, end.0)
+        format!("{}, {}", self.day(start), wall_clock::hours(self.language, self.club.zone, start.0, end.0))
     }
 
     fn item(&self, key: &str, name: &'static str, value: String) -> String {
         self.markup.item(&self.text(key, &[(name, value.into())]))
     }
 
-    fn facts(&self, draft: &mut Draft<'_>, event: &EventFacts) {
+    fn facts(&self, draft: &mut Draft<'_>, subject: &Subject) {
+        let event = &subject.event;
         let group = self.markup.link(&self.markup.text(&event.group), &self.address("groups", event.group_id));
         draft.line(&self.item("message-group", "group", group));
-        draft.line(&self.item("message-time", "time", self.span(event.starts_at, event.ends_at)));
+        let span = self.span(event.starts_at, event.ends_at);
+        let time = subject.series.as_ref().map_or(span.clone(), |dates| {
+            let text = self.text("message-dates", &[("n", dates.number.into()), ("first", span.into())]);
+            let rule = self.rule(dates).into_iter();
+            rule.chain([text]).collect::<Vec<_>>().join(self.language.separator())
+        });
+        draft.line(&self.item("message-time", "time", time));
         draft.line(&self.item("message-place", "place", self.markup.text(&event.place)));
     }
 
-    /// Says that an event was created, has changed or takes place after all, by the key of its heading. Nothing if it has
-    /// ended or is deleted.
-    pub fn announcement(&self, conn: &mut AnyConnection, id: DbUuid, key: &str) -> Result<Option<String>, Error> {
-        let Some(event) = event_facts(conn, id)? else { return Ok(None) };
-        if event.deleted_at.is_some() || event.ends_at <= self.now {
-            return Ok(None);
-        }
-        let (mut draft, address) = (self.draft(), self.address("events", id));
-        draft.line(&self.markup.heading(&self.text(key, &[])));
-        draft.line(&self.markup.link(&self.markup.text(&event.name), &address));
-        self.facts(&mut draft, &event);
-        if event.starts_at > self.now {
-            let mentioned = self.pending(conn, id, event.group_id)?;
+    /// How often the dates of a series are: `every Tuesday`.
+    fn rule(&self, dates: &Dates) -> Option<String> {
+        let (frequency, n) = dates.rule()?;
+        let names = self.text("message-weekdays", &[]);
+        let names: Vec<_> = names.split(' ').collect();
+        let days = dates.weekdays.iter().filter_map(|day| names.get(*day as usize).copied());
+        let days = days.collect::<Vec<_>>().join(self.language.separator());
+        Some(self.text(&format!("message-{frequency}"), &[("n", n.into()), ("days", days.into())]))
+    }
+
+    /// The event, or the series by its coming dates; of a deletion, those that were deleted last.
+    fn subject(&self, conn: &mut AnyConnection, id: DbUuid, is_deletion: bool) -> Result<Option<Subject>, Error> {
+        let subject = match event_facts(conn, id)? {
+            Some(event) => Some(Subject::of_event(event)),
+            None => self.series(conn, id, is_deletion)?,
+        };
+        let is_meant = |event: &EventFacts| event.deleted_at.is_some() == is_deletion && event.ends_at > self.now;
+        Ok(subject.filter(|subject| is_meant(&subject.event)))
+    }
+
+    fn series(&self, conn: &mut AnyConnection, id: DbUuid, is_deletion: bool) -> Result<Option<Subject>, Error> {
+        let rule = event_series::table.find(id).select(event_series::rrule).first(conn).optional()?;
+        let Some(rule): Option<String> = rule else { return Ok(None) };
+        let of_series = events::table.inner_join(groups::table).filter(events::series_id.eq(id));
+        let mut query = of_series.filter(events::ends_at.gt(self.now)).into_boxed();
+        query = if is_deletion {
+            let last = events::table.filter(events::series_id.eq(id)).select(max(events::deleted_at));
+            query.filter(events::deleted_at.ge(last.first::<Option<DbTimestamp>>(conn)?))
+        } else {
+            query.filter(events::deleted_at.is_null())
+        };
+        let events: Vec<EventFacts> =
+            query.order((events::starts_at, events::id)).select(EventFacts::as_select()).load(conn)?;
+        let day = |event: &EventFacts| event.starts_at.utc().with_timezone(&self.club.zone).weekday();
+        let weekdays = events.iter().map(|event| day(event).num_days_from_monday()).collect();
+        let dates = Dates { rule, number: events.len(), weekdays };
+        Ok(events.into_iter().next().map(|event| Subject { event, series: Some(dates) }))
+    }
+
+    /// Says that an event or a series was created, has changed or takes place after all. Nothing if it has ended or is
+    /// deleted.
+    pub fn announcement(&self, conn: &mut AnyConnection, id: DbUuid, action: Action) -> Result<Option<String>, Error> {
+        let Some(subject) = self.subject(conn, id, false)? else { return Ok(None) };
+        let key = match action {
+            Action::Created => "message-created",
+            Action::Restored => "message-restored",
+            _ => "message-changed",
+        };
+        let (mut draft, address) = (self.draft(), self.address("events", subject.event.id));
+        draft.line(&self.markup.heading(&self.text(&subject.key(key), &[])));
+        draft.line(&self.markup.link(&self.markup.text(&subject.event.name), &address));
+        self.facts(&mut draft, &subject);
+        if subject.event.starts_at > self.now {
+            let mentioned = self.pending(conn, subject.event.id, subject.event.group_id)?;
             if !mentioned.is_empty() {
                 draft.words(&self.text("message-please-answer", &[]), &mentioned);
             }
         }
-        draft.quotation(&event.description);
+        draft.quotation(&subject.event.description);
         Ok(Some(draft.finish(&address)))
     }
 
-    /// Says that an event is cancelled. Nothing if it would have ended, or takes place after all.
+    /// Says that an event or a series is cancelled. Nothing if it would have ended, or takes place after all.
     pub fn cancellation(&self, conn: &mut AnyConnection, id: DbUuid) -> Result<Option<String>, Error> {
-        let Some(event) = event_facts(conn, id)? else { return Ok(None) };
-        if event.deleted_at.is_none() || event.ends_at <= self.now {
-            return Ok(None);
-        }
+        let Some(subject) = self.subject(conn, id, true)? else { return Ok(None) };
         let mut draft = self.draft();
-        draft.line(&self.markup.heading(&self.text("message-cancelled", &[])));
-        draft.line(&self.markup.line(&event.name));
-        self.facts(&mut draft, &event);
+        draft.line(&self.markup.heading(&self.text(&subject.key("message-cancelled"), &[])));
+        draft.line(&self.markup.line(&subject.event.name));
+        self.facts(&mut draft, &subject);
         Ok(Some(draft.finish(&self.club.origin)))
     }
 
@@ -217,7 +313,7 @@ impl Writer<'_> {
         let (mut draft, address) = (self.draft(), self.address("events", id));
         draft.line(&self.markup.heading(&self.text("message-reminder", &[])));
         draft.line(&self.markup.link(&self.markup.text(&event.name), &address));
-        self.facts(&mut draft, &event);
+        self.facts(&mut draft, &Subject::of_event(event));
         draft.words(&self.text("message-please-answer", &[]), &mentioned);
         Ok(Some(draft.finish(&address)))
     }
@@ -246,11 +342,8 @@ impl Writer<'_> {
         let (mut draft, address) = (self.draft(), self.address("polls", id));
         draft.line(&self.markup.heading(&self.text("message-poll-reminder", &[])));
         draft.line(&self.markup.link(&self.markup.text(&name), &address));
-        draft.line(&self.item(
-            "message-deadline",
-            "time",
-            wall_clock::moment(self.language, self.club.zone, deadline.0),
-        ));
+        let clock = deadline.utc().with_timezone(&self.club.zone).format("%H:%M");
+        draft.line(&self.item("message-deadline", "time", format!("{}, {clock}", self.day(deadline))));
         draft.words(&self.text("message-please-answer-poll", &[]), &mentioned);
         Ok(Some(draft.finish(&address)))
     }

@@ -10,7 +10,9 @@
 
 pub mod changes;
 pub mod digest;
+pub mod facts;
 mod handlers;
+pub mod happened;
 pub mod kinds;
 pub mod markup;
 pub mod messages;

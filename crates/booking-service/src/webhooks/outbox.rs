@@ -1,39 +1,41 @@
 //! The history as the outbox: each row of it that a webhook has not been told of becomes a delivery.
 //!
-//! On PostgreSQL a row with a smaller id and an earlier time may be committed after others. So each round looks back for
-//! [`WINDOW`], and a row becomes a delivery of a webhook once, because `cause` is unique.
+//! Rows are read once, by their ids. On PostgreSQL a row may be committed after others with greater ids: ids without a
+//! row are looked for again for [`WINDOW`]. A replica that begins to send reads the last [`WINDOW`] again. So a row
+//! becomes a delivery of a webhook once, because `cause` is unique.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::TimeDelta;
-use diesel::prelude::*;
+use diesel::{OptionalExtension, dsl::max, prelude::*};
 use service_kit::{
-    after,
     database::{
         AnyConnection, ROWS_PER_STATEMENT,
         schema::history,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    history::{By, Row},
     with_connection,
 };
 
 use super::{
+    facts::{Fact, is_collected, told_by_series},
     kinds::{Format, Status, Type},
     queries::Webhook,
 };
 use crate::schema::{deliveries, events, webhooks};
 
-/// How far back each round looks: longer than the transaction of a request takes, and than the clocks of replicas
-/// differ.
-pub const WINDOW: TimeDelta = TimeDelta::minutes(10);
+/// Longer than the transaction of a request takes, and than the clocks of replicas differ.
+const WINDOW: TimeDelta = TimeDelta::minutes(10);
 
-/// The changes of an event during this time are sent together.
+/// The changes of an object during this time are sent together.
 pub const MERGED: TimeDelta = TimeDelta::minutes(1);
 
 /// The most rows of a round.
-const BATCH: usize = 1000;
+const BATCH: i64 = 1000;
+
+/// The most ids between two rows that are looked for again.
+const MOST_MISSING: usize = 1000;
 
 /// A delivery to insert.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,12 +65,22 @@ impl NewDelivery {
         Self { id: DbUuid::new(), webhook, cause, kind, history: None, object, at, due_at: at }
     }
 
-    fn of_row(webhook: DbUuid, kind: Type, row: &Row) -> Self {
-        let delay = if kind.is_of_event() && !kind.is_deletion() { MERGED } else { TimeDelta::zero() };
+    /// A delivery of a row of the history, if the webhook takes it.
+    #[must_use]
+    pub fn of_row(webhook: &Webhook, row: &Fact) -> Option<Self> {
+        let kind = webhook.format.kind_of(&row.object_type, row.action);
+        let kind = kind.filter(|kind| webhook.takes(*kind, row.at))?;
+        let delay = if is_collected(&row.object_type) { MERGED } else { TimeDelta::zero() };
         let due_at = DbTimestamp(row.at.plus(delay));
-        let cause = format!("history:{}", row.id);
-        Self { history: Some(row.id), due_at, ..Self::now(webhook, cause, kind, row.object_id, row.at) }
+        let new = Self::now(webhook.id, cause(row.id), kind, row.object_id, row.at);
+        Some(Self { history: Some(row.id), due_at, ..new })
     }
+}
+
+/// The cause of a delivery that a row of the history says.
+#[must_use]
+pub fn cause(row: i64) -> String {
+    format!("history:{row}")
 }
 
 /// Inserts deliveries, but each of a webhook and a cause once.
@@ -97,64 +109,65 @@ pub fn insert(conn: &mut AnyConnection, new: &[NewDelivery]) -> Result<(), Error
     Ok(())
 }
 
-/// The rows of the history that this replica has handled.
+/// How far this replica has read the history.
 #[derive(Debug, Clone, Default)]
-pub struct Handled {
-    /// Those of the last [`WINDOW`].
-    rows: BTreeMap<i64, DbTimestamp>,
-    /// Up to when all rows have been handled; `None` before the first round.
-    until: Option<DbTimestamp>,
+pub struct Position {
+    /// The last row; `None` before the first round.
+    last: Option<i64>,
+    /// Smaller ids that had no row, and when that was noticed.
+    missing: BTreeMap<i64, DbTimestamp>,
 }
 
-/// New rows of the history, and what to send for them.
+/// What to send for new rows of the history.
 #[derive(Debug)]
 pub struct Round {
-    rows: Vec<(i64, DbTimestamp)>,
     /// To be inserted.
     pub deliveries: Vec<NewDelivery>,
+    /// The position after that.
+    pub position: Position,
     /// Whether there are no more rows.
     pub is_complete: bool,
 }
 
-impl Handled {
+impl Position {
     /// Reads what is new for these webhooks, which are on.
-    pub fn read(&self, conn: &mut AnyConnection, webhooks: &[Webhook]) -> Result<Round, Error> {
-        let until = self.until.or_else(|| webhooks.iter().map(|webhook| webhook.read_until).min());
-        let Some(until) = until else {
-            return Ok(Round { rows: Vec::new(), deliveries: Vec::new(), is_complete: true });
+    pub fn read(&self, conn: &mut AnyConnection, webhooks: &[Webhook], now: DbTimestamp) -> Result<Round, Error> {
+        let greatest = history::table.select(max(history::id)).first::<Option<i64>>(conn)?.unwrap_or_default();
+        let last = match self.last {
+            Some(last) if last <= greatest => last,
+            // At the start, or SQLite gives ids again because all rows were removed.
+            _ => start(conn, webhooks)?,
         };
-        let (from, mut position) = (DbTimestamp(until.plus(-WINDOW)), None::<(DbTimestamp, i64)>);
-        let mut new = Vec::new();
-        let is_complete = loop {
-            let mut query = history::table.filter(history::at.ge(from)).into_boxed();
-            if let Some((at, id)) = position {
-                query = after!(query, history::at; > at, history::id; > id);
-            }
-            let query = query.order((history::at, history::id)).limit(i64::try_from(BATCH).unwrap_or(i64::MAX));
-            let page: Vec<(DbTimestamp, i64)> = query.select((history::at, history::id)).load(conn)?;
-            let is_last = page.len() < BATCH;
-            position = page.last().copied();
-            new.extend(page.into_iter().filter(|(_, id)| !self.rows.contains_key(id)).map(|(at, id)| (id, at)));
-            if is_last || new.len() >= BATCH {
-                break is_last && new.len() <= BATCH;
-            }
-        };
-        new.truncate(BATCH);
-        let ids: Vec<i64> = new.iter().map(|(id, _)| *id).collect();
-        let query = history::table.filter(history::id.eq_any(ids)).order(history::id).select(Row::as_select());
-        let rows: Vec<Row> = if new.is_empty() { Vec::new() } else { query.load(conn)? };
-        Ok(Round { deliveries: plan(conn, webhooks, &rows)?, rows: new, is_complete })
-    }
-
-    /// Notes that the deliveries of a round, which began at `now`, have been inserted.
-    pub fn note(&mut self, round: &Round, now: DbTimestamp) {
-        self.rows.extend(round.rows.iter().copied());
-        if round.is_complete {
-            self.until = Some(now);
-            let oldest = DbTimestamp(now.plus(-WINDOW));
-            self.rows.retain(|_, at| *at >= oldest);
+        let by_id = || history::table.select(Fact::as_select()).order(history::id);
+        let late: Vec<i64> = self.missing.keys().copied().collect();
+        let mut rows: Vec<Fact> = Vec::new();
+        if !late.is_empty() {
+            rows = by_id().filter(history::id.eq_any(late)).load(conn)?;
         }
+        let number_late = rows.len();
+        rows.extend(by_id().filter(history::id.gt(last)).limit(BATCH).load::<Fact>(conn)?);
+        let is_complete = i64::try_from(rows.len() - number_late) != Ok(BATCH);
+
+        let mut position = Self { last: Some(last), missing: self.missing.clone() };
+        position.missing.retain(|_, noticed_at| noticed_at.plus(WINDOW) > *now);
+        for row in &rows[..number_late] {
+            position.missing.remove(&row.id);
+        }
+        for row in &rows[number_late..] {
+            let between = position.last.map_or(row.id, |last| last + 1)..row.id;
+            position.missing.extend(between.rev().take(MOST_MISSING).map(|id| (id, now)));
+            position.last = Some(row.id);
+        }
+        Ok(Round { deliveries: plan(conn, webhooks, &rows)?, position, is_complete })
     }
+}
+
+/// The last row that has certainly been handled.
+fn start(conn: &mut AnyConnection, webhooks: &[Webhook]) -> Result<i64, Error> {
+    let Some(until) = webhooks.iter().map(|webhook| webhook.read_until).min() else { return Ok(0) };
+    let handled = history::table.filter(history::at.lt(DbTimestamp(until.plus(-WINDOW))));
+    let handled = handled.order((history::at.desc(), history::id.desc())).select(history::id);
+    Ok(handled.first(conn).optional()?.unwrap_or_default())
 }
 
 /// Notes how far the history has been read, for the next start or another replica.
@@ -163,68 +176,57 @@ pub fn note_read_until(conn: &mut AnyConnection, until: DbTimestamp) -> Result<(
     Ok(())
 }
 
-/// The request that wrote a row. The rows of the events of a series are written with the row of the series.
-fn request(row: &Row) -> Option<(String, DbTimestamp)> {
-    Some((row.request_id.clone()?, row.at))
-}
-
-/// What to send for these rows, which are in the order of their ids.
-fn plan(conn: &mut AnyConnection, webhooks: &[Webhook], rows: &[Row]) -> Result<Vec<NewDelivery>, Error> {
-    let events = events_in(conn, rows)?;
-    let series: HashSet<_> = rows.iter().filter(|row| row.object_type == "series").filter_map(request).collect();
-    // People get a message about the first event of a series, programs one about the series.
-    let mut first = HashMap::new();
-    for row in rows.iter().filter(|row| row.object_type == "event") {
-        let start = events.get(&row.object_id).map(|event| event.starts_at);
-        if let (Some(request), Some(start)) = (request(row).filter(|request| series.contains(request)), start) {
-            let known = first.entry(request).or_insert((start, row.id));
-            *known = (*known).min((start, row.id));
-        }
+/// What to send for these rows.
+fn plan(conn: &mut AnyConnection, webhooks: &[Webhook], rows: &[Fact]) -> Result<Vec<NewDelivery>, Error> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
     }
+    let events = events_of(conn, rows)?;
+    let of_series = told_by_series(conn, rows)?;
     let mut new = Vec::new();
-    // Nothing has happened to what was imported.
-    for row in rows.iter().filter(|row| row.origin != By::Import) {
-        let in_series = request(row).filter(|request| row.object_type == "event" && series.contains(request));
-        let is_first = in_series.as_ref().and_then(|request| first.get(request)).is_some_and(|first| first.1 == row.id);
-        let event = events.get(&row.object_id);
-        let (told, said) = (Type::of_row(row), Type::message_of_row(row));
+    for row in rows.iter().filter(|row| row.is_news() && !of_series.contains(&row.id)) {
+        let events = events.get(&row.object_id).map_or(&[][..], Vec::as_slice);
         for webhook in webhooks {
-            let is_message = webhook.format != Format::Standard;
-            let kind = if is_message {
-                said.filter(|_| in_series.is_none() || is_first)
-                    .filter(|_| event.is_some_and(|event| event.ends_at > row.at))
-            } else {
-                told.filter(|_| in_series.is_none())
-            };
-            let Some(kind) = kind.filter(|kind| webhook.takes(*kind, row.at)) else { continue };
-            let is_of_group = match kind.collection() {
-                "events" => event.is_none_or(|event| webhook.takes_group(event.group_id)),
-                "groups" => webhook.takes_group(row.object_id),
+            let Some(delivery) = NewDelivery::of_row(webhook, row) else { continue };
+            let is_of_group = match row.object_type.as_str() {
+                "event" | "series" => events.is_empty() || events.iter().any(|event| webhook.takes_group(event.0)),
+                "group" => webhook.takes_group(row.object_id),
                 _ => true,
             };
-            if is_of_group {
-                new.push(NewDelivery::of_row(webhook.id, kind, row));
+            let is_over = webhook.format != Format::Standard && !events.iter().any(|(_, end)| *end > row.at);
+            if is_of_group && !is_over {
+                new.push(delivery);
             }
         }
     }
     Ok(new)
 }
 
-#[derive(Debug, Queryable, Selectable)]
-#[diesel(table_name = events)]
-struct EventFacts {
-    id: DbUuid,
-    group_id: DbUuid,
-    starts_at: DbTimestamp,
-    ends_at: DbTimestamp,
-}
+/// An event, its series, its group and its end.
+type Columns = (DbUuid, Option<DbUuid>, DbUuid, DbTimestamp);
 
-/// The events in these rows.
-fn events_in(conn: &mut AnyConnection, rows: &[Row]) -> Result<HashMap<DbUuid, EventFacts>, Error> {
-    let ids: Vec<DbUuid> = rows.iter().filter(|row| row.object_type == "event").map(|row| row.object_id).collect();
-    if ids.is_empty() {
-        return Ok(HashMap::new());
+/// The group and the end of an event.
+type GroupAndEnd = (DbUuid, DbTimestamp);
+
+/// The events in these rows, and those of the series in them, by the ids of the rows.
+fn events_of(conn: &mut AnyConnection, rows: &[Fact]) -> Result<HashMap<DbUuid, Vec<GroupAndEnd>>, Error> {
+    let ids = |object_type| {
+        let of_type = rows.iter().filter(move |row| row.object_type == object_type);
+        of_type.map(|row| row.object_id).collect::<HashSet<_>>()
+    };
+    let columns = (events::id, events::series_id, events::group_id, events::ends_at);
+    let (events, series) = (ids("event"), ids("series"));
+    let mut found: HashMap<DbUuid, Vec<GroupAndEnd>> = HashMap::new();
+    for (id, _, group, end) in events::table.filter(events::id.eq_any(events)).select(columns).load::<Columns>(conn)? {
+        found.entry(id).or_default().push((group, end));
     }
-    let query = events::table.filter(events::id.eq_any(ids)).select(EventFacts::as_select());
-    Ok(query.load::<EventFacts>(conn)?.into_iter().map(|event| (event.id, event)).collect())
+    if !series.is_empty() {
+        let query = events::table.filter(events::series_id.eq_any(series)).select(columns);
+        for (_, series, group, end) in query.load::<Columns>(conn)? {
+            if let Some(series) = series {
+                found.entry(series).or_default().push((group, end));
+            }
+        }
+    }
+    Ok(found)
 }

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use diesel::{OptionalExtension, prelude::*};
+use chrono::TimeDelta;
+use diesel::{OptionalExtension, dsl::max, prelude::*};
 use ring::hmac;
-use serde_json::{Value, json};
+use serde_json::json;
 use service_kit::{
     credentials::Keys,
     database::{
         AnyConnection,
-        schema::history,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
@@ -20,27 +20,24 @@ use service_kit::{
 use super::{
     changes::SEALED,
     digest::digest,
-    kinds::{Format, Mentions, Status, Type},
+    happened::collect,
+    kinds::{Format, Mentions, Type},
     markup::{Markup, is_discord_id},
     messages::Writer,
-    outbox::MERGED,
-    queries::{Delivery, Webhook},
-    results::FORMER_SECRET,
+    outbox::NewDelivery,
+    queries::{Delivery, Webhook, earlier_due, next_due},
     standard, timed,
 };
 use crate::{
     club::Club,
-    schema::{deliveries, draft_events, events, webhooks},
+    schema::{draft_events, events},
 };
+
+/// How long a former secret signs as well.
+const FORMER_SECRET: TimeDelta = TimeDelta::hours(24);
 
 /// A request to send.
 pub struct Message {
-    /// The delivery.
-    pub delivery: DbUuid,
-    /// Its webhook.
-    pub webhook: DbUuid,
-    /// How often it was sent.
-    pub attempts: i16,
     /// Where to send. Secret.
     pub url: String,
     /// Its headers. Secret.
@@ -49,64 +46,97 @@ pub struct Message {
     pub body: String,
 }
 
-/// Why nothing is sent now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nothing {
-    /// The delivery no longer waits.
-    Done,
+/// What to do with a delivery that is due.
+pub enum Task {
+    /// Send it.
+    Send(Message),
+    /// Send it later, after an earlier one about the same object.
+    Wait(DbTimestamp),
     /// It is too late for it, or there is nothing to say.
-    Dropped,
+    Drop,
     /// The key that encrypted the address has been removed from the service.
-    Unreadable {
-        /// The webhook.
-        webhook: DbUuid,
-        /// How often the delivery was sent.
-        attempts: i16,
-    },
+    Unreadable,
 }
 
-/// Prepares the attempt to send a delivery: merges later changes into it, and writes its body.
-pub fn prepare(
+/// A delivery that is due, and what to do with it.
+pub struct Prepared {
+    /// Its id.
+    pub id: DbUuid,
+    /// Its webhook.
+    pub webhook: DbUuid,
+    /// What it is about.
+    pub object: DbUuid,
+    /// What it says in the end.
+    pub kind: Type,
+    /// How often it was sent.
+    pub attempts: i16,
+    /// Later ones that would say the same.
+    pub merged: Vec<NewDelivery>,
+    /// What to do.
+    pub task: Task,
+}
+
+/// Prepares the next delivery of a webhook, if one is due.
+pub fn next(
     conn: &mut AnyConnection,
-    id: DbUuid,
+    webhook: DbUuid,
     club: &Club,
     texts: &Texts,
     now: DbTimestamp,
-) -> Result<Result<Message, Nothing>, Error> {
-    let query = deliveries::table.inner_join(webhooks::table).filter(deliveries::id.eq(id)).filter(webhooks::is_on);
-    let query = query.filter(deliveries::status.eq(Status::Waiting)).filter(deliveries::due_at.le(now));
-    let found = query.select((Delivery::as_select(), Webhook::as_select())).first(conn).optional()?;
-    let Some((delivery, webhook)): Option<(Delivery, Webhook)> = found else { return Ok(Err(Nothing::Done)) };
-    let body = if let Some(body) = &delivery.body {
-        body.clone()
-    } else {
-        let merged = merge(conn, &delivery)?;
-        let body = match webhook.format {
-            Format::Standard => Some(told(conn, &delivery, &merged, club)?),
-            format => {
-                let (markup, language) = (Markup(format), webhook.language.into());
-                said(conn, &Writer { markup, webhook: &webhook, language, texts, club, now }, &delivery)?
-            }
-        };
-        let Some(body) = body else { return drop_delivery(conn, id).map(Err) };
-        diesel::update(deliveries::table.find(id)).set(deliveries::body.eq(&body)).execute(conn)?;
-        body
+) -> Result<Option<Prepared>, Error> {
+    let Some((mut delivery, webhook)) = next_due(conn, webhook, now)? else { return Ok(None) };
+    let mut merged = Vec::new();
+    let task = match earlier_due(conn, &delivery)? {
+        Some(due_at) => Task::Wait(due_at),
+        None => {
+            let body = match delivery.body.take() {
+                Some(body) => Some(body),
+                None => write(conn, &mut delivery, &webhook, &mut merged, (club, texts, now))?,
+            };
+            let body = if is_too_late(conn, &delivery, club, now)? { None } else { body };
+            body.map_or(Task::Drop, |body| request(&webhook, delivery.id, body, &club.keys, now))
+        }
     };
-    if is_too_late(conn, &delivery, club, now)? {
-        return drop_delivery(conn, id).map(Err);
-    }
-    let Some((url, secrets)) = open(&webhook, &club.keys, now) else {
-        return Ok(Err(Nothing::Unreadable { webhook: webhook.id, attempts: delivery.attempts }));
-    };
-    let url = if webhook.format == Format::Traq { embedding(&url) } else { url };
-    let headers = headers(&webhook, &secrets, id, &body, now);
-    Ok(Ok(Message { delivery: id, webhook: webhook.id, attempts: delivery.attempts, url, headers, body }))
+    let Delivery { id, object_id: object, kind, attempts, .. } = delivery;
+    Ok(Some(Prepared { id, webhook: webhook.id, object, kind, attempts, merged, task }))
 }
 
-/// Notes that a delivery is not sent.
-fn drop_delivery(conn: &mut AnyConnection, id: DbUuid) -> Result<Nothing, Error> {
-    diesel::update(deliveries::table.find(id)).set(deliveries::status.eq(Status::Dropped)).execute(conn)?;
-    Ok(Nothing::Dropped)
+/// Writes the body of a delivery, if there is something to say. Notes what it says in the end, and later ones that
+/// would say the same.
+fn write(
+    conn: &mut AnyConnection,
+    delivery: &mut Delivery,
+    webhook: &Webhook,
+    merged: &mut Vec<NewDelivery>,
+    (club, texts, now): (&Club, &Texts, DbTimestamp),
+) -> Result<Option<String>, Error> {
+    let mut happened = None;
+    if delivery.history_id.is_some() {
+        (happened, *merged) = collect(conn, delivery, webhook)?;
+        let Some(happened) = &happened else { return Ok(None) };
+        let kind = webhook.format.kind_of(&happened.object_type, happened.action);
+        let Some(kind) = kind.filter(|kind| webhook.takes(*kind, delivery.at)) else { return Ok(None) };
+        if kind == Type::Announcement && !happened.is_announced() {
+            return Ok(None);
+        }
+        delivery.kind = kind;
+    }
+    if webhook.format == Format::Standard {
+        let changes = happened.as_ref().map(|happened| &happened.changes);
+        let (kind, at, object) = (delivery.kind, delivery.at, delivery.object_id);
+        return Ok(Some(standard::body(kind, at, club.zone, object, &club.origin, changes)));
+    }
+    let (markup, language) = (Markup(webhook.format), webhook.language.into());
+    let action = happened.map_or(Action::Changed, |happened| happened.action);
+    said(conn, &Writer { markup, webhook, language, texts, club, now }, delivery, action)
+}
+
+/// The request that sends this body.
+fn request(webhook: &Webhook, delivery: DbUuid, body: String, keys: &Keys, now: DbTimestamp) -> Task {
+    let Some((url, secrets)) = open(webhook, keys, now) else { return Task::Unreadable };
+    let url = if webhook.format == Format::Traq { embedding(&url) } else { url };
+    let headers = headers(webhook, &secrets, delivery, &body, now);
+    Task::Send(Message { url, headers, body })
 }
 
 /// The address of a webhook and the secrets that sign, the present one first.
@@ -161,79 +191,22 @@ fn headers(
     }
 }
 
-/// Marks the later changes of an event within a minute as sent with this delivery, and returns their rows of the
-/// history.
-fn merge(conn: &mut AnyConnection, delivery: &Delivery) -> Result<Vec<i64>, Error> {
-    if !delivery.kind.is_of_event() {
-        return Ok(Vec::new());
-    }
-    let later: Vec<Delivery> = deliveries::table
-        .filter(deliveries::status.eq(Status::Waiting))
-        .filter(deliveries::webhook_id.eq(delivery.webhook_id))
-        .filter(deliveries::object_id.eq(delivery.object_id))
-        .filter(deliveries::id.gt(delivery.id))
-        .filter(deliveries::at.le(DbTimestamp(delivery.at.plus(MERGED))))
-        .filter(deliveries::body.is_null())
-        .order(deliveries::id)
-        .select(Delivery::as_select())
-        .load(conn)?;
-    // A message says how things are now: nothing, if an event was deleted before anybody heard of it.
-    let says_all = delivery.kind == Type::Announcement
-        && (action(conn, delivery)? == Some(Action::Created) || !is_deleted(conn, delivery.object_id)?);
-    let is_merged = |later: &Delivery| (says_all && later.kind.is_of_event()) || delivery.kind.merges(later.kind);
-    let later: Vec<_> = later.into_iter().take_while(is_merged).collect();
-    let ids: Vec<DbUuid> = later.iter().map(|later| later.id).collect();
-    if !ids.is_empty() {
-        let merged = deliveries::table.filter(deliveries::id.eq_any(ids));
-        diesel::update(merged).set(deliveries::status.eq(Status::Merged)).execute(conn)?;
-    }
-    Ok(later.into_iter().filter_map(|later| later.history_id).collect())
-}
-
-/// What the row of the history says that a delivery is about.
-fn action(conn: &mut AnyConnection, delivery: &Delivery) -> Result<Option<Action>, Error> {
-    let Some(row) = delivery.history_id else { return Ok(None) };
-    Ok(history::table.find(row).select(history::action).first(conn).optional()?)
-}
-
-fn is_deleted(conn: &mut AnyConnection, event: DbUuid) -> Result<bool, Error> {
-    let query = events::table.find(event).filter(events::deleted_at.is_null()).select(events::id);
-    Ok(query.first::<DbUuid>(conn).optional()?.is_none())
-}
-
 /// The address of traQ's webhooks, with the parameter that makes mentions of names.
 fn embedding(url: &str) -> String {
     let separator = if url.contains('?') { '&' } else { '?' };
     format!("{url}{separator}embed=1")
 }
 
-/// What a program is told.
-fn told(conn: &mut AnyConnection, delivery: &Delivery, merged: &[i64], club: &Club) -> Result<String, Error> {
-    let rows: Vec<i64> = delivery.history_id.into_iter().chain(merged.iter().copied()).collect();
-    let query = history::table.filter(history::id.eq_any(rows)).order(history::id).select(history::changes);
-    let mut changes = None;
-    for text in query.load::<String>(conn)? {
-        let later: Value = serde_json::from_str(&text).unwrap_or_default();
-        match &mut changes {
-            None => changes = Some(later),
-            Some(all) => standard::add_changes(all, later),
-        }
-    }
-    Ok(standard::body(delivery.kind, delivery.at, club.zone, delivery.object_id, &club.origin, changes))
-}
-
 /// What a message says, in the form of the webhook's format; `None` if it says nothing.
-fn said(conn: &mut AnyConnection, writer: &Writer<'_>, delivery: &Delivery) -> Result<Option<String>, Error> {
+fn said(
+    conn: &mut AnyConnection,
+    writer: &Writer<'_>,
+    delivery: &Delivery,
+    action: Action,
+) -> Result<Option<String>, Error> {
     let id = delivery.object_id;
     let text = match delivery.kind {
-        Type::Announcement => {
-            let key = match action(conn, delivery)? {
-                Some(Action::Created) => "message-created",
-                Some(Action::Restored) => "message-restored",
-                _ => "message-changed",
-            };
-            writer.announcement(conn, id, key)?
-        }
+        Type::Announcement => writer.announcement(conn, id, action)?,
         Type::Cancellation => writer.cancellation(conn, id)?,
         Type::Reminder => writer.reminder(conn, id)?,
         Type::Digest => {
@@ -256,9 +229,13 @@ fn said(conn: &mut AnyConnection, writer: &Writer<'_>, delivery: &Delivery) -> R
 
 /// Whether a message would come too late to help.
 fn is_too_late(conn: &mut AnyConnection, delivery: &Delivery, club: &Club, now: DbTimestamp) -> Result<bool, Error> {
-    let (event, poll) = (events::table.find(delivery.object_id), draft_events::table.find(delivery.object_id));
+    let id = delivery.object_id;
+    let (event, poll) = (events::table.find(id), draft_events::table.find(id));
     let end: Option<DbTimestamp> = match delivery.kind {
-        Type::Announcement | Type::Cancellation => event.select(events::ends_at).first(conn).optional()?,
+        Type::Announcement | Type::Cancellation => {
+            let of_it = events::table.filter(events::id.eq(id).or(events::series_id.eq(id)));
+            of_it.select(max(events::ends_at)).first(conn)?
+        }
         Type::Reminder => match event.select(events::starts_at).first(conn).optional()? {
             None => poll.select(draft_events::deadline).first(conn).optional()?,
             start => start,

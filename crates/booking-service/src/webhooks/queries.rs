@@ -1,7 +1,11 @@
 //! Webhooks and their deliveries in the database.
 
 use common::problem::Problem;
-use diesel::{OptionalExtension, prelude::*};
+use diesel::{
+    OptionalExtension,
+    dsl::{exists, max},
+    prelude::*,
+};
 use service_kit::{
     database::{
         AnyConnection, PageBounds,
@@ -40,6 +44,7 @@ pub struct Webhook {
     pub created_by: DbUuid,
     pub created_at: DbTimestamp,
     pub updated_at: DbTimestamp,
+    pub url_changed_at: Option<DbTimestamp>,
 }
 
 impl Webhook {
@@ -140,19 +145,37 @@ pub fn delivery(conn: &mut AnyConnection, webhook: DbUuid, id: DbUuid) -> Result
     Ok(row.first(conn).optional()?.ok_or_else(|| Problem::not_found("delivery"))?)
 }
 
-/// The deliveries that are due, the earliest first, at most `limit`. A delivery is not due before the earlier ones about
-/// its object.
-pub fn due(conn: &mut AnyConnection, now: DbTimestamp, limit: i64) -> Result<Vec<(DbUuid, DbUuid)>, Error> {
-    let earlier = diesel::alias!(deliveries as earlier);
-    let of = |name| earlier.field(name);
-    let is_first = diesel::dsl::not(diesel::dsl::exists(
-        earlier
-            .filter(earlier.field(deliveries::status).eq(Status::Waiting))
-            .filter(earlier.field(deliveries::webhook_id).eq(deliveries::webhook_id))
-            .filter(earlier.field(deliveries::object_id).eq(deliveries::object_id))
-            .filter(of(deliveries::id).lt(deliveries::id)),
-    ));
-    let due = deliveries::table.filter(deliveries::status.eq(Status::Waiting)).filter(deliveries::due_at.le(now));
-    let due = due.filter(is_first).order((deliveries::due_at, deliveries::id)).limit(limit);
-    Ok(due.select((deliveries::id, deliveries::webhook_id)).load(conn)?)
+/// The webhooks that are on and to which something is to be sent now.
+pub fn with_due(conn: &mut AnyConnection, now: DbTimestamp) -> Result<Vec<DbUuid>, Error> {
+    let due = deliveries::table
+        .filter(deliveries::webhook_id.eq(webhooks::id))
+        .filter(deliveries::status.eq(Status::Waiting))
+        .filter(deliveries::due_at.le(now));
+    Ok(webhooks::table.filter(webhooks::is_on).filter(exists(due)).select(webhooks::id).load(conn)?)
+}
+
+/// What is to be sent to a webhook next, if something is due.
+pub fn next_due(
+    conn: &mut AnyConnection,
+    webhook: DbUuid,
+    now: DbTimestamp,
+) -> Result<Option<(Delivery, Webhook)>, Error> {
+    let due = deliveries::table
+        .inner_join(webhooks::table)
+        .filter(webhooks::is_on)
+        .filter(deliveries::webhook_id.eq(webhook))
+        .filter(deliveries::status.eq(Status::Waiting))
+        .filter(deliveries::due_at.le(now))
+        .order((deliveries::due_at, deliveries::id));
+    Ok(due.select((Delivery::as_select(), Webhook::as_select())).first(conn).optional()?)
+}
+
+/// When the earlier deliveries about the object of this one are due. They are sent first.
+pub fn earlier_due(conn: &mut AnyConnection, delivery: &Delivery) -> Result<Option<DbTimestamp>, Error> {
+    let earlier = deliveries::table
+        .filter(deliveries::webhook_id.eq(delivery.webhook_id))
+        .filter(deliveries::object_id.eq(delivery.object_id))
+        .filter(deliveries::status.eq(Status::Waiting))
+        .filter(deliveries::id.lt(delivery.id));
+    Ok(earlier.select(max(deliveries::due_at)).first(conn)?)
 }

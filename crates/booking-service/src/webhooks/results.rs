@@ -13,12 +13,11 @@ use service_kit::{
 use super::{
     changes::switch_off,
     kinds::{Status, WhyOff},
+    outbox::insert,
+    preparation::Prepared,
     queries::Webhook,
 };
 use crate::schema::{deliveries, webhooks};
-
-/// How long a former secret signs as well.
-pub const FORMER_SECRET: TimeDelta = TimeDelta::hours(24);
 
 /// The times between attempts. After the last one a delivery has failed.
 const DELAYS: [TimeDelta; 9] = [
@@ -92,36 +91,85 @@ pub enum Effect {
     SwitchedOff(String, WhyOff),
 }
 
-/// Notes the result of an attempt.
+/// Postpones a delivery, and later ones about the same object, which follow it.
+fn postpone(conn: &mut AnyConnection, prepared: &Prepared, due_at: DbTimestamp) -> Result<(), Error> {
+    let waiting = deliveries::table
+        .filter(deliveries::webhook_id.eq(prepared.webhook))
+        .filter(deliveries::object_id.eq(prepared.object))
+        .filter(deliveries::status.eq(Status::Waiting))
+        .filter(deliveries::id.ge(prepared.id))
+        .filter(deliveries::due_at.lt(due_at));
+    diesel::update(waiting).set(deliveries::due_at.eq(due_at)).execute(conn)?;
+    Ok(())
+}
+
+/// Notes the later deliveries that a delivery makes superfluous, also those that have not been inserted.
+fn merge(conn: &mut AnyConnection, prepared: &Prepared) -> Result<(), Error> {
+    if prepared.merged.is_empty() {
+        return Ok(());
+    }
+    insert(conn, &prepared.merged)?;
+    let causes = prepared.merged.iter().map(|new| &new.cause);
+    let merged = deliveries::table
+        .filter(deliveries::webhook_id.eq(prepared.webhook))
+        .filter(deliveries::cause.eq_any(causes))
+        .filter(deliveries::status.eq(Status::Waiting));
+    diesel::update(merged).set(deliveries::status.eq(Status::Merged)).execute(conn)?;
+    Ok(())
+}
+
+/// Notes that a delivery is not sent now: it waits until this time, or there is nothing to send.
+pub fn record_unsent(
+    conn: &mut AnyConnection,
+    prepared: &Prepared,
+    wait_until: Option<DbTimestamp>,
+) -> Result<(), Error> {
+    let waiting = deliveries::table.find(prepared.id).filter(deliveries::status.eq(Status::Waiting));
+    let status = wait_until.is_none().then_some(deliveries::status.eq(Status::Dropped));
+    diesel::update(waiting)
+        .set((wait_until.map(|at| deliveries::due_at.eq(at)), status, deliveries::kind.eq(prepared.kind)))
+        .execute(conn)?;
+    merge(conn, prepared)
+}
+
+/// Notes the result of an attempt to send this body.
 pub fn record(
     conn: &mut AnyConnection,
-    (delivery, webhook): (DbUuid, DbUuid),
-    attempts: i16,
+    prepared: &Prepared,
+    body: Option<&str>,
     outcome: &Outcome,
     now: DbTimestamp,
 ) -> Result<Effect, Error> {
-    let attempts = attempts.saturating_add(1);
+    let attempts = prepared.attempts.saturating_add(1);
     let delay = if outcome.is_success() { None } else { outcome.delay(attempts, now.utc(), rand::random()) };
     let (status, effect) = match (outcome.is_success(), delay) {
         (true, _) => (Status::Delivered, Effect::Delivered),
         (false, Some(_)) => (Status::Waiting, Effect::Later),
         (false, None) => (Status::Failed, Effect::Failed),
     };
-    diesel::update(deliveries::table.find(delivery).filter(deliveries::status.eq(Status::Waiting)))
+    let waiting = deliveries::table.find(prepared.id).filter(deliveries::status.eq(Status::Waiting));
+    diesel::update(waiting)
         .set((
             deliveries::status.eq(status),
-            deliveries::due_at.eq(DbTimestamp(now.plus(delay.unwrap_or_default()))),
+            deliveries::kind.eq(prepared.kind),
+            deliveries::body.eq(body),
             deliveries::attempts.eq(attempts),
             deliveries::tried_at.eq(now),
             deliveries::answer_status.eq(outcome.status.and_then(|status| i16::try_from(status).ok())),
             deliveries::answer.eq(&outcome.answer),
         ))
         .execute(conn)?;
-    let row = webhooks::table.find(webhook).filter(webhooks::is_on).select(Webhook::as_select()).first(conn);
+    merge(conn, prepared)?;
+    if let Some(delay) = delay {
+        postpone(conn, prepared, DbTimestamp(now.plus(delay)))?;
+    }
+    let row = webhooks::table.find(prepared.webhook).filter(webhooks::is_on).select(Webhook::as_select()).first(conn);
     let Some(row): Option<Webhook> = row.optional()? else { return Ok(effect) };
     let failing_since = if outcome.is_success() { None } else { row.failing_since.or(Some(now)) };
     if failing_since != row.failing_since {
-        diesel::update(webhooks::table.find(webhook)).set(webhooks::failing_since.eq(failing_since)).execute(conn)?;
+        diesel::update(webhooks::table.find(prepared.webhook))
+            .set(webhooks::failing_since.eq(failing_since))
+            .execute(conn)?;
     }
     let why = if outcome.status == Some(410) {
         Some(WhyOff::Gone)
@@ -129,7 +177,7 @@ pub fn record(
         failing_since.filter(|since| since.plus(LONGEST_FAILURE) <= *now).map(|_| WhyOff::Failing)
     };
     let Some(why) = why else { return Ok(effect) };
-    switch_off(conn, webhook, Some(why))?;
+    switch_off(conn, prepared.webhook, Some(why))?;
     Ok(Effect::SwitchedOff(row.name, why))
 }
 

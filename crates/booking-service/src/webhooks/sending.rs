@@ -15,7 +15,7 @@ use super::{networks::Networks, preparation::Message, results::Outcome};
 const LIMITS: Limits = Limits { connect: Duration::from_secs(10), request: Duration::from_secs(15), bytes: 1024 };
 
 /// The least length of a part of an address that may be secret.
-const SECRET_LENGTH: usize = 8;
+const SECRET_LENGTH: usize = 6;
 
 /// A client for these networks.
 #[must_use]
@@ -50,15 +50,17 @@ pub fn send(client: &Client, message: Message) -> Outcome {
 }
 
 /// An answer as text, without control characters, which no database and no page takes, and without the parts of the
-/// address that may be secret: what is long in its query, and the end of its path.
+/// address that may be secret: its path, and what is long in it and in its query.
 fn shown(bytes: &[u8], address: &Url) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut text: String =
         text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c }).collect();
     let values =
         address.query().unwrap_or_default().split('&').map(|pair| pair.split_once('=').map_or(pair, |it| it.1));
-    let end = address.path().rsplit('/').next();
-    for secret in values.chain(end).filter(|part| part.len() >= SECRET_LENGTH) {
+    if address.path().len() > 1 {
+        text = text.replace(address.path(), "…");
+    }
+    for secret in address.path().split('/').chain(values).filter(|part| part.len() >= SECRET_LENGTH) {
         text = text.replace(secret, "…");
         // Only the start of an answer is read.
         let cut = (SECRET_LENGTH / 2..secret.len()).rev().find(|length| text.ends_with(&secret[..*length]));
@@ -78,10 +80,11 @@ mod tests {
     fn an_answer_is_shown_as_text_without_the_secrets_of_the_address() {
         let shown = |answer: &[u8], address: &str| shown(answer, &address.parse().unwrap());
         assert_eq!(shown(b"\xff\0\x1b[31m ok\n", "https://club.example/"), "\u{fffd}  [31m ok\n");
-        let address = "https://hooks.example/services/T0/B1/the-secret?key=other-secret&a=b";
-        let echoed = br#"{"path": "/services/T0/B1/the-secret?key=other-secret&a=b", "key": "other-secret", "a": "b"}"#;
-        let expected = r#"{"path": "/services/T0/B1/…?key=…&a=b", "key": "…", "a": "b"}"#;
-        assert_eq!(shown(echoed, address), expected);
+        let address = "https://hooks.example/catch/123456/abcdef/?key=other-secret&a=b";
+        let echoed =
+            br#"{"path": "/catch/123456/abcdef/?key=other-secret&a=b", "ids": ["123456", "abcdef"], "a": "b"}"#;
+        assert_eq!(shown(echoed, address), r#"{"path": "…?key=…&a=b", "ids": ["…", "…"], "a": "b"}"#);
+        assert_eq!(shown(br#""\/catch\/123456\/abcdef""#, address), r#""\/catch\/…\/…""#);
         assert_eq!(shown(b"no other-secr", address), "no …", "the answer was cut within it");
     }
 }

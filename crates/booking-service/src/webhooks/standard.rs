@@ -14,19 +14,25 @@ use super::{changes::SECRET_PREFIX, kinds::Type};
 
 /// The body of a delivery.
 #[must_use]
-pub fn body(kind: Type, at: DbTimestamp, zone: Tz, object: DbUuid, origin: &str, changes: Option<Value>) -> String {
+pub fn body(
+    kind: Type,
+    at: DbTimestamp,
+    zone: Tz,
+    object: DbUuid,
+    origin: &str,
+    changes: Option<&Map<String, Value>>,
+) -> String {
     let mut data = Map::new();
     data.insert("id".to_owned(), json!(object));
     data.insert("url".to_owned(), json!(format!("{origin}/api/{}/{object}", kind.collection())));
     if let Some(changes) = changes {
-        data.insert("changes".to_owned(), changes);
+        data.insert("changes".to_owned(), json!(changes));
     }
     json!({ "type": kind.word(), "timestamp": at.in_zone(zone), "data": data }).to_string()
 }
 
 /// Adds later changes of an object to earlier ones.
-pub fn add_changes(all: &mut Value, later: Value) {
-    let (Value::Object(all), Value::Object(later)) = (all, later) else { return };
+pub fn add_changes(all: &mut Map<String, Value>, later: Map<String, Value>) {
     for (field, change) in later {
         let Some(before) = all.get_mut(&field) else {
             all.insert(field, change);
@@ -42,9 +48,15 @@ pub fn add_changes(all: &mut Value, later: Value) {
     }
 }
 
-/// Adds later changes of a list to earlier ones: what was added and removed again is neither.
+/// Adds later changes of a list to earlier ones: what was added and removed again is neither. The lists of a directory
+/// sync are numbers.
 fn add_elements(before: &mut Map<String, Value>, after: &Map<String, Value>) {
     for (name, opposite) in [("added", "removed"), ("removed", "added")] {
+        if let (Some(one), Some(other)) =
+            (before.get(name).and_then(Value::as_u64), after.get(name).and_then(Value::as_u64))
+        {
+            before.insert(name.to_owned(), json!(one + other));
+        }
         for element in after.get(name).and_then(Value::as_array).into_iter().flatten() {
             let undone = before.get_mut(opposite).and_then(Value::as_array_mut);
             let index = undone.as_ref().and_then(|list| list.iter().position(|other| other == element));
@@ -57,6 +69,16 @@ fn add_elements(before: &mut Map<String, Value>, after: &Map<String, Value>) {
                 }
             }
         }
+    }
+}
+
+/// Whether a field is not what it was.
+#[must_use]
+pub fn is_change(change: &Value) -> bool {
+    match change {
+        Value::Array(values) => values.first() != values.get(1),
+        Value::Object(lists) => lists.values().any(|list| list.as_array().is_none_or(|list| !list.is_empty())),
+        _ => true,
     }
 }
 
@@ -89,10 +111,18 @@ mod tests {
 
     #[test]
     fn several_changes_become_one() {
-        let mut all = json!({"name": ["a", "b"], "admins": {"added": [1], "removed": [2]}});
+        let changes = |value: Value| serde_json::from_value::<Map<_, _>>(value).unwrap();
+        let mut all =
+            changes(json!({"name": ["a", "b"], "admins": {"added": [1], "removed": [2]}, "members": {"added": 3}}));
         let later = json!({"name": ["b", "c"], "place": ["x", "y"], "admins": {"added": [2, 3], "removed": [1, 4]}});
-        add_changes(&mut all, later);
-        let expected = json!({"name": ["a", "c"], "place": ["x", "y"], "admins": {"added": [3], "removed": [4]}});
-        assert_eq!(all, expected);
+        add_changes(&mut all, changes(later));
+        add_changes(&mut all, changes(json!({"members": {"added": 1}})));
+        let lists = json!({"added": [3], "removed": [4]});
+        let expected = json!({"name": ["a", "c"], "place": ["x", "y"], "admins": lists, "members": {"added": 4}});
+        assert_eq!(json!(all), expected);
+        assert!(all.values().all(is_change));
+        let back = json!({"name": ["c", "a"], "admins": {"added": [4], "removed": [3]}});
+        add_changes(&mut all, changes(back));
+        assert!(!is_change(&all["name"]) && !is_change(&all["admins"]), "moved there and back: {all:?}");
     }
 }

@@ -207,6 +207,10 @@ pub struct ResponseWebhook {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     failing_since: Option<Zoned>,
+    /// When it got another address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    url_changed_at: Option<Zoned>,
     /// When it got another secret. The former one signs as well for 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -233,6 +237,7 @@ impl ResponseWebhook {
             is_on: webhook.is_on,
             why_off: webhook.why_off,
             failing_since: webhook.failing_since.map(|at| at.in_zone(zone)),
+            url_changed_at: webhook.url_changed_at.map(|at| at.in_zone(zone)),
             secret_changed_at: webhook.secret_changed_at.map(|at| at.in_zone(zone)),
             created_by: webhook.created_by,
             created_at: webhook.created_at.in_zone(zone),

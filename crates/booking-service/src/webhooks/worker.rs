@@ -1,14 +1,14 @@
 //! Sends what is due, on one replica at a time, until the service ends.
 //!
-//! * Every second it reads what is new in the history ([`outbox`](super::outbox)) and sends what is due. While no webhook
-//!   is on, it only looks once a minute whether another replica has one.
-//! * A webhook is sent one delivery at a time, each on a thread of its own, so that a slow receiver holds up neither
+//! * Every second a round reads what is new in the history ([`outbox`](super::outbox)), and begins to send to each webhook
+//!   to which nothing is being sent. While no webhook is on, it only looks once a minute whether another replica has one.
+//! * A webhook is sent one delivery after another, each on a thread of its own, so that a slow receiver holds up neither
 //!   others nor a request.
 //! * A delivery is noted as sent after the receiver has answered. If the service ends in between, it is sent again, with
 //!   the same `webhook-id`.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::HashSet,
     future::{Ready, ready},
     rc::Rc,
@@ -35,9 +35,9 @@ use service_kit::{
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::{
-    changes::Context,
-    outbox::{self, Handled},
-    preparation::{self, Message, Nothing},
+    changes::{Context, MAX_WEBHOOKS},
+    outbox::{self, Position},
+    preparation::{self, Message, Prepared, Task},
     queries,
     results::{self, Effect, Outcome},
     sending::{client, send},
@@ -60,14 +60,11 @@ const OTHERS_INTERVAL: Duration = Duration::from_secs(5);
 /// The same while no webhook is on.
 const IDLE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The most that is done at once: a round, and sending to 32 webhooks.
-const PERMITS: u32 = 33;
+/// The most that is done at once: a round, and sending to each webhook.
+const PERMITS: u32 = MAX_WEBHOOKS + 1;
 
 /// How long the end of the service waits for answers to what is being sent. A receiver that takes longer gets it again.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-
-/// The most deliveries that are looked at in a round.
-const DUE: i64 = 200;
 
 /// How often it is noted how far the history has been read, if there was nothing new.
 const NOTE_INTERVAL: TimeDelta = TimeDelta::minutes(1);
@@ -116,6 +113,8 @@ struct Sender {
     busy: Rc<RefCell<HashSet<DbUuid>>>,
     /// A round has one, and each attempt to send.
     permits: Arc<Semaphore>,
+    /// Until when this replica may send.
+    lease_until: Rc<Cell<Option<DbTimestamp>>>,
     attempts: Counters,
     switched_off: Counter,
 }
@@ -124,10 +123,9 @@ struct Worker {
     sender: Sender,
     /// This replica, as the holder of the lease.
     me: DbUuid,
-    lease_until: Option<DbTimestamp>,
-    /// Whether it has ever held it.
+    /// Whether it has ever held the lease.
     has_held: Arc<AtomicBool>,
-    handled: Handled,
+    position: Position,
     timed: Timed,
     noted_at: Option<DbTimestamp>,
 }
@@ -152,6 +150,7 @@ pub fn start(state: &Data<AppState>, club: &Club, is_needed: bool) -> Wake {
         wake: wake.clone(),
         busy: Rc::default(),
         permits: permits.clone(),
+        lease_until: Rc::default(),
         attempts,
         switched_off,
     };
@@ -159,9 +158,8 @@ pub fn start(state: &Data<AppState>, club: &Club, is_needed: bool) -> Wake {
     let worker = Worker {
         sender,
         me,
-        lease_until: None,
         has_held: Arc::default(),
-        handled: Handled::default(),
+        position: Position::default(),
         timed: Timed::default(),
         noted_at: None,
     };
@@ -212,40 +210,36 @@ impl Worker {
         }
     }
 
-    fn now(&self) -> DbTimestamp {
-        DbTimestamp(self.sender.state.clock.now())
-    }
-
     /// Reads what is new and begins to send what is due. Returns the time until the next round.
     async fn round(&mut self) -> Result<Duration, Error> {
-        let (db, now) = (self.sender.state.database.clone(), self.now());
-        let (handled, timed, club) = (self.handled.clone(), self.timed.clone(), self.sender.club.clone());
-        let has_lease = self.lease_until.is_some_and(|until| until > now);
+        let (db, now) = (self.sender.state.database.clone(), self.sender.now());
+        let (position, timed, club) = (self.position.clone(), self.timed.clone(), self.sender.club.clone());
+        let has_lease = self.sender.has_lease(now);
         let found = db.read(JobOwner::Internal, move |conn| {
             let mut webhooks = queries::list(conn)?;
             webhooks.retain(|webhook| webhook.is_on);
             if webhooks.is_empty() || !has_lease {
                 return Ok((webhooks, None));
             }
-            let mut round = handled.read(conn, &webhooks)?;
+            let mut round = position.read(conn, &webhooks, now)?;
             let timed = timed::due(conn, &webhooks, &timed, &club, now)?;
             round.deliveries.extend(timed.iter().cloned());
             Ok((webhooks, Some((round, timed))))
         });
         let (webhooks, found) = found.await?;
         if webhooks.is_empty() {
-            self.handled = Handled::default();
+            self.position = Position::default();
             return Ok(IDLE_INTERVAL);
         }
         if !self.hold_lease(now).await? {
-            self.handled = Handled::default();
+            self.position = Position::default();
             return Ok(OTHERS_INTERVAL);
         }
         // The lease has just been taken.
         let Some((round, timed)) = found else { return Ok(Duration::ZERO) };
         let is_noted = self.noted_at.is_some_and(|at| at.plus(NOTE_INTERVAL) > *now);
-        if !round.deliveries.is_empty() || !is_noted {
-            let (new, is_complete) = (round.deliveries.clone(), round.is_complete);
+        let (new, is_complete) = (round.deliveries, round.is_complete);
+        if !new.is_empty() || !is_noted {
             let write = db.write(JobOwner::Internal, move |conn| {
                 outbox::insert(conn, &new)?;
                 if is_complete {
@@ -256,44 +250,25 @@ impl Worker {
             write.await?;
             self.noted_at = Some(now);
         }
-        self.handled.note(&round, now);
+        self.position = round.position;
         self.timed.note(&timed, now);
-        self.send_due(now).await?;
-        Ok(if round.is_complete { INTERVAL } else { Duration::ZERO })
+        for webhook in db.read(JobOwner::Internal, move |conn| queries::with_due(conn, now)).await? {
+            self.sender.begin(webhook);
+        }
+        Ok(if is_complete { INTERVAL } else { Duration::ZERO })
     }
 
     /// Takes or extends the lease when half of it has passed, and returns whether this replica holds it.
     async fn hold_lease(&mut self, now: DbTimestamp) -> Result<bool, Error> {
-        if self.lease_until.is_some_and(|until| now.plus(LEASE / 2) < *until) {
+        if self.sender.lease_until.get().is_some_and(|until| now.plus(LEASE / 2) < *until) {
             return Ok(true);
         }
         let (me, until) = (self.me, DbTimestamp(now.plus(LEASE)));
         let database = &self.sender.state.database;
         let holds = database.write(JobOwner::Internal, move |conn| lease::take(conn, TASK, me, now, until)).await?;
-        self.lease_until = holds.then_some(until);
+        self.sender.lease_until.set(holds.then_some(until));
         self.has_held.fetch_or(holds, Ordering::Relaxed);
         Ok(holds)
-    }
-
-    async fn send_due(&self, now: DbTimestamp) -> Result<(), Error> {
-        let database = &self.sender.state.database;
-        let due = database.read(JobOwner::Internal, move |conn| queries::due(conn, now, DUE)).await?;
-        for (delivery, webhook) in due {
-            let Ok(permit) = self.sender.permits.clone().try_acquire_owned() else { break };
-            if self.sender.busy.borrow_mut().insert(webhook) {
-                let sender = self.sender.clone();
-                actix_web::rt::spawn(async move {
-                    if let Err(error) = sender.attempt(delivery).await {
-                        sender.state.database.log_failure("a delivery to a webhook could not be noted", error);
-                        tokio::time::sleep(OTHERS_INTERVAL).await;
-                    }
-                    sender.busy.borrow_mut().remove(&webhook);
-                    drop(permit);
-                    sender.wake.up();
-                });
-            }
-        }
-        Ok(())
     }
 }
 
@@ -302,23 +277,57 @@ impl Sender {
         DbTimestamp(self.state.clock.now())
     }
 
-    async fn attempt(&self, delivery: DbUuid) -> Result<(), Error> {
-        let (state, club, now) = (self.state.clone(), self.club.clone(), self.now());
-        let database = &self.state.database;
-        let prepared = database.write(JobOwner::Internal, move |conn| {
-            preparation::prepare(conn, delivery, &club, &state.interface.texts, now)
-        });
-        let (webhook, attempts, outcome) = match prepared.await? {
-            Ok(message) => (message.webhook, message.attempts, self.send(message).await),
-            Err(Nothing::Done | Nothing::Dropped) => return Ok(()),
-            Err(Nothing::Unreadable { webhook, attempts }) => {
-                let answer = "the key that encrypted the address has been removed from the service".to_owned();
-                (webhook, attempts, Outcome { status: None, answer, retry_after: None })
-            }
-        };
+    fn has_lease(&self, now: DbTimestamp) -> bool {
+        self.lease_until.get().is_some_and(|until| until > now)
+    }
+
+    /// Begins to send to a webhook what is due, if that has not begun.
+    fn begin(&self, webhook: DbUuid) {
+        let Ok(permit) = self.permits.clone().try_acquire_owned() else { return };
+        if self.busy.borrow_mut().insert(webhook) {
+            let sender = self.clone();
+            actix_web::rt::spawn(async move {
+                if let Err(error) = sender.send_due(webhook).await {
+                    sender.state.database.log_failure("a delivery to a webhook could not be noted", error);
+                    tokio::time::sleep(OTHERS_INTERVAL).await;
+                }
+                sender.busy.borrow_mut().remove(&webhook);
+                drop(permit);
+            });
+        }
+    }
+
+    /// Sends one delivery after another, until nothing is due.
+    async fn send_due(&self, webhook: DbUuid) -> Result<(), Error> {
+        while self.has_lease(self.now()) && !self.state.is_draining() {
+            let (state, club, now) = (self.state.clone(), self.club.clone(), self.now());
+            let next = move |conn: &mut _| preparation::next(conn, webhook, &club, &state.interface.texts, now);
+            let Some(mut prepared) = self.state.database.read(JobOwner::Internal, next).await? else { break };
+            let wait_until = match std::mem::replace(&mut prepared.task, Task::Drop) {
+                Task::Send(message) => {
+                    let body = message.body.clone();
+                    let outcome = self.send(message).await;
+                    self.record(prepared, Some(body), outcome).await?;
+                    continue;
+                }
+                Task::Unreadable => {
+                    let answer = "the key that encrypted the address has been removed from the service".to_owned();
+                    self.record(prepared, None, Outcome { status: None, answer, retry_after: None }).await?;
+                    continue;
+                }
+                Task::Wait(until) => Some(until),
+                Task::Drop => None,
+            };
+            let unsent = move |conn: &mut _| results::record_unsent(conn, &prepared, wait_until);
+            self.state.database.write(JobOwner::Internal, unsent).await?;
+        }
+        Ok(())
+    }
+
+    async fn record(&self, prepared: Prepared, body: Option<String>, outcome: Outcome) -> Result<(), Error> {
         let (now, is_success) = (self.now(), outcome.is_success());
-        let record = move |conn: &mut _| results::record(conn, (delivery, webhook), attempts, &outcome, now);
-        let effect = database.write(JobOwner::Internal, record).await?;
+        let record = move |conn: &mut _| results::record(conn, &prepared, body.as_deref(), &outcome, now);
+        let effect = self.state.database.write(JobOwner::Internal, record).await?;
         let result = if is_success { DELIVERED } else { FAILED };
         self.attempts.get_or_create(&[("result", result)]).inc();
         if let Effect::SwitchedOff(name, why) = effect {

@@ -5,11 +5,12 @@ use rstest::rstest;
 
 use std::sync::LazyLock;
 
-use chrono::{NaiveDate, NaiveTime, TimeDelta};
+use chrono::{Datelike as _, NaiveDate, NaiveTime, TimeDelta};
 use chrono_tz::Asia::Tokyo;
 use jsonschema::Validator;
 use ring::hmac;
 use serde_json::{Value, json};
+use service_kit::http::language::Language;
 
 use crate::{
     builders::{EVERYONE, group, merge, poll, room, text},
@@ -18,6 +19,7 @@ use crate::{
     receiver::{Arrived, Receiver},
 };
 
+const JAPANESE: Language = Language::Japanese;
 const SECRET: &str = "the secret that traQ has as well";
 const CHANNEL: &str = "0198c0de-0000-7000-8000-0000000000c1";
 
@@ -75,7 +77,9 @@ pub fn statuses(club: &Club, path: &str) -> Vec<String> {
 /// A span of hours from now as messages show it, in Japanese.
 fn shown(club: &Club, (from, to): (i64, i64)) -> String {
     let [from, to] = [from, to].map(|hours| hours_from_now(club, hours));
-    booking_service::wall_clock::span(service_kit::http::language::Language::Japanese, Tokyo, from, to)
+    let (day, today) = (from.utc().with_timezone(&Tokyo), club.clock.now().utc().with_timezone(&Tokyo));
+    let day = JAPANESE.day_of_year(day.date_naive(), today.year());
+    format!("{day}, {}", booking_service::wall_clock::hours(JAPANESE, Tokyo, from, to))
 }
 
 #[rstest]
@@ -117,6 +121,7 @@ fn an_event_is_announced_and_cancelled(#[values(Sqlite, Postgres)] backend: Back
     assert!(receiver.wait_for(3)[2].body.ends_with("以下の方は参加予定の入力をお願いします\n@.26B @.25B"));
     club.by(ALICE).patch(&path, json!({"mentions": "off", "language": "en"})).expect(200);
     club.by(BOB).delete(&format!("/api/events/{made}")).expect(204);
+    minute(&club);
     let cancelled = receiver.wait_for(4)[3].body.clone();
     assert!(
         cancelled.starts_with("## An event is cancelled\n\u{200b}Rust evening\n- Group: [guitar\\_band]("),
@@ -279,6 +284,7 @@ fn texts_of_members_stay_texts(#[values(Sqlite, Postgres)] backend: Backend) {
         minute(&club);
         let announced = receiver.wait_for(1)[0].clone();
         club.by(BOB).delete(&format!("/api/events/{made}")).expect(204);
+        minute(&club);
         for arrived in [announced, receiver.wait_for(2)[1].clone()] {
             let text = taken(format, &arrived);
             let foreign = text.replace("@bob", "");
@@ -327,6 +333,44 @@ fn what_is_deleted_at_once_is_not_announced(#[values(Sqlite, Postgres)] backend:
     until("nothing waits", || !waits(&path));
 }
 
+/// A series is announced, moved and cancelled as one.
+#[rstest]
+fn a_series_is_one_message(#[values(Sqlite, Postgres)] backend: Backend) {
+    let (club, receiver) = (Club::start(backend), Receiver::start());
+    let origin = club.config.server.public_origin();
+    create(&club, &receiver, "slack", json!({"language": "en"}));
+    let (path, made) = crate::series::series(&club, BOB, "S516", "FREQ=WEEKLY;COUNT=14");
+    minute(&club);
+    let first = |time: &str| {
+        format!(
+            "<{origin}/events/{}|Rust evening>\n• Group: <{origin}/groups/{EVERYONE}|traP>\n\
+             • Time: every Tuesday, 14 dates, first Tue 1 Jan 2030, {time}\n• Place: S516",
+            text(&made["events"][0]["eventId"])
+        )
+    };
+    let arrived = taken("slack", &receiver.wait_for(1)[0]);
+    assert_eq!(arrived, format!("*A new series of events*\n{}", first("18:00–20:00")));
+    club.by(BOB).patch(&path, json!({"description": "Bring a laptop."})).expect(200);
+    minute(&club);
+    club.by(BOB).patch(&path, json!({"startTime": "18:30"})).expect(200);
+    minute(&club);
+    let arrived = taken("slack", &receiver.wait_for(2)[1]);
+    let quotation = "\n\n> \u{200b}Bring a laptop.";
+    assert_eq!(arrived, format!("*A series of events has changed*\n{}{quotation}", first("18:30–20:00")));
+    club.by(BOB).delete(&path).expect(204);
+    minute(&club);
+    let arrived = taken("slack", &receiver.wait_for(3)[2]);
+    let time = "• Time: every Tuesday, 14 dates, first Tue 1 Jan 2030, 18:30–20:00";
+    assert!(arrived.starts_with("*A series of events is cancelled*\n") && arrived.contains(time), "{arrived}");
+    // Made and deleted within the minute.
+    let (path, _) = crate::series::series(&club, BOB, "S516", "FREQ=DAILY;COUNT=2");
+    club.by(BOB).delete(&path).expect(204);
+    minute(&club);
+    let event = event(&club, (30, 32), json!({"name": "alone"}));
+    minute(&club);
+    assert!(receiver.wait_for(4)[3].body.contains(&event));
+}
+
 /// Sets the clock to the next time of this day, and returns the day.
 pub fn advance_to(club: &Club, time: &str) -> NaiveDate {
     let now = club.clock.now().utc().with_timezone(&Tokyo).naive_local();
@@ -363,7 +407,7 @@ fn the_digest_shows_rooms_and_events_of_the_day(#[values(Sqlite, Postgres)] back
     }
     club.clock.advance(TimeDelta::minutes(30));
     let digest = checked_by_traq(&receiver.wait_for(1)[0]);
-    let shown = service_kit::http::language::Language::Japanese.short_day(day);
+    let shown = JAPANESE.short_day(day);
     let expected = format!(
         "## {shown} の進捗部屋\n| 時間 | S516 | S517 | S\\|5 |\n| :---: | :---: | :---: | :---: |\n| 1-2 |  |  |  |\n\
          | 3-4 | ○ | 11:00– |  |\n| noon | 12:30–13:00 | ○ |  |\n| 5-6 |  | –15:00 |  |\n| 7-8 |  |  |  |\n\

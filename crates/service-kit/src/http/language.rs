@@ -79,6 +79,16 @@ impl Language {
         }
     }
 
+    /// A day with its weekday, and with its year if that is another one than this: `Sat 4 Apr 2026`.
+    #[must_use]
+    pub fn day_of_year(self, day: NaiveDate, year: i32) -> String {
+        match self {
+            _ if day.year() == year => self.short_day(day),
+            Self::English => day.format("%a %-d %b %Y").to_string(),
+            Self::Japanese => self.day(day),
+        }
+    }
+
     /// A day without weekday and year: `4 Apr`, `4月4日`.
     #[must_use]
     pub fn short_date(self, day: NaiveDate) -> String {
