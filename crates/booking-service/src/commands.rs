@@ -53,7 +53,7 @@ pub async fn run(cli: Cli) -> i32 {
 fn command_context(config: &Config) -> CommandContext<'_> {
     CommandContext {
         info: &server::INFO,
-        contents: Contents { migrations: &server::MIGRATIONS, tables: schema::TABLES },
+        contents: Contents { migrations: &server::MIGRATIONS, tables: schema::TABLES, silence: silence_webhooks },
         server: &config.server,
         database: &config.database,
         database_url: config.database_url(),
@@ -133,6 +133,14 @@ fn token_line(token: &TokenRow, config: &Config) -> String {
     let last_used = token.last_used_at.map_or_else(|| "not used".to_owned(), time);
     let scope = token.scope.word();
     format!("{}\t{}\t{scope}\t{created}\t{expires}\t{last_used}\t{name}", token.id, token.user_name)
+}
+
+/// Switches all webhooks off in a copy of the database.
+fn silence_webhooks(conn: &mut AnyConnection) -> Result<Vec<String>, Error> {
+    let off = webhooks::changes::switch_all_off(conn, &Author::new(By::Command, DbTimestamp(Clock::default().now())))?;
+    let say =
+        |off| format!("webhooks are off ({off}), so that this copy sends nothing: the page /webhooks switches them on");
+    Ok(Some(off).filter(|off| *off > 0).map(say).into_iter().collect())
 }
 
 async fn webhook(config: &Config, WebhookCommand::Create { body, secret }: WebhookCommand) -> Result<(), CommandError> {

@@ -32,7 +32,7 @@ pub async fn run(cli: Cli) -> i32 {
 fn command_context(config: &Config) -> CommandContext<'_> {
     CommandContext {
         info: &server::INFO,
-        contents: Contents { migrations: &server::MIGRATIONS, tables: schema::TABLES },
+        contents: Contents { migrations: &server::MIGRATIONS, tables: schema::TABLES, silence: |_| Ok(Vec::new()) },
         server: &config.server,
         database: &config.database,
         database_url: config.database_url(),

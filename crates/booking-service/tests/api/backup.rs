@@ -1,7 +1,7 @@
 //! Backups, restores, the move to PostgreSQL, and databases of other versions.
 
 #[path = "../../../service-kit/tests/shared/backup.rs"]
-mod rules;
+pub mod rules;
 
 use std::{
     io::{BufRead, BufReader},
@@ -166,7 +166,7 @@ impl Drop for Server {
 }
 
 /// Runs a block of docs/backups.md.
-fn as_documented(name: &str, folder: &Path, from: &str, to: &str) {
+pub fn as_documented(name: &str, folder: &Path, from: &str, to: &str) {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/backups.md")).unwrap();
     let block = page.split(&format!("\n```sh {name}\n")).nth(1).unwrap().split("\n```").next().unwrap();
     let mut shell = Command::new("bash");

@@ -44,7 +44,7 @@ impl DatabaseCommand {
             let say: Say<'_> = &|line| progress.suspend(|| say(line));
             match self {
                 Self::Backup { file } => backup::backup(&database, &file, contents.migrations, progress, say),
-                Self::Restore { file } => restore::restore(&database, &file, contents.migrations, progress, say),
+                Self::Restore { file } => restore::restore(&database, &file, &contents, progress, say),
                 Self::CopyTo { url, url_file } => {
                     let url = SecretOption("url", url.as_ref(), url_file.as_deref())
                         .resolve()

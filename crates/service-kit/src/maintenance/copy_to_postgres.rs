@@ -28,7 +28,8 @@ use crate::database::{
 };
 use crate::{command::CommandError, progress::Progress};
 
-/// Copies a SQLite database to an empty PostgreSQL database, in which it creates the schema.
+/// Copies a SQLite database to an empty PostgreSQL database, in which it creates the schema. The copy of a database in use
+/// sends nothing to others.
 ///
 /// # Errors
 /// When one of the databases cannot be used, or the rows differ at the end. Nothing is copied then.
@@ -43,11 +44,11 @@ pub fn copy_to(
     if !target.is_postgres() {
         return Err(CommandError::option("copy-to copies to postgres://…; for SQLite there are backup and restore"));
     }
-    let _lock = if let Some(lock) = DatabaseLock::exclusive(file)? {
-        lock
+    let (_lock, is_in_use) = if let Some(lock) = DatabaseLock::exclusive(file)? {
+        (lock, false)
     } else {
         say("A program uses the database: what it writes from now on is not copied.");
-        DatabaseLock::shared(file)?
+        (DatabaseLock::shared(file)?, true)
     };
     let versions = migrate::versions::<Sqlite>(&contents.migrations.sqlite)?;
     let AnyConnection::Sqlite(mut sqlite) = source.connect()? else { return Err(failed("no SQLite")) };
@@ -71,6 +72,11 @@ pub fn copy_to(
 
     AnsiTransactionManager::begin_transaction_sql(&mut pg, "BEGIN")?;
     copy(&mut sqlite, &mut pg, contents.tables, progress, say)?;
+    let mut target = AnyConnection::Postgresql(pg);
+    if is_in_use {
+        (contents.silence)(&mut target)?.iter().for_each(|line| say(line));
+    }
+    let AnyConnection::Postgresql(mut pg) = target else { return Err(failed("no PostgreSQL")) };
     <PgConnection as Connection>::TransactionManager::commit_transaction(&mut pg)?;
     Ok(())
 }

@@ -15,13 +15,14 @@ use super::{
     backup::{folder_of, text},
     check::{Say, check},
     database_file::database_file,
+    tables::Contents,
 };
 use crate::database::{
     Url,
     connection::make_folder_of,
     error_class::is_locked,
     lock_file::{DatabaseLock, with_suffix},
-    migrate::{self, Migrations},
+    migrate,
     retry::{retry_until, retry_while_locked},
     types::words,
 };
@@ -37,14 +38,14 @@ const NEW_SUFFIX: &str = ".restoring";
 const SIDE_FILE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Replaces a SQLite database that no program uses by a backup. The former database stays beside it under another name.
-/// If the program is killed meanwhile, the file is one of the two, complete.
+/// If the program is killed meanwhile, the file is one of the two, complete. The new one sends nothing to others.
 ///
 /// # Errors
 /// When the backup or the database is damaged or not of this service. The database is unchanged then.
 pub fn restore(
     database: &Url,
     backup: &Path,
-    migrations: &Migrations,
+    contents: &Contents,
     progress: &Progress,
     say: Say<'_>,
 ) -> Result<(), CommandError> {
@@ -73,10 +74,11 @@ pub fn restore(
     progress.follow(with_suffix(file, NEW_SUFFIX));
     let new = NewDatabase::copy_of(&mut content, file).map_err(of_file)?;
     progress.step("checking the copy", None);
-    let checked = check(&mut SqliteConnection::establish(text(&new.0)?)?, migrations)
+    let checked = check(&mut SqliteConnection::establish(text(&new.0)?)?, contents.migrations)
         .map_err(|cause| failed(format!("{}: {cause}", backup.display())))?;
     progress.step("bringing the schema up to date", None);
-    let applied = migrate::run(&Url::of_file(&new.0), migrations)?;
+    let applied = migrate::run(&Url::of_file(&new.0), contents.migrations)?;
+    let silenced = Url::of_file(&new.0).connect()?.transaction(contents.silence)?;
     if SIDE_FILE_SUFFIXES.iter().any(|end| with_suffix(&new.0, end).exists()) {
         return Err(failed("the copy of the backup is still open".to_owned()));
     }
@@ -99,6 +101,7 @@ pub fn restore(
     for version in applied {
         say(&format!("brought up to schema version {version}"));
     }
+    silenced.iter().for_each(|line| say(line));
     if let Some(former) = former {
         say(&format!("the former database is {}", former.display()));
     }

@@ -5,9 +5,13 @@ use diesel::{
     sql_types::{BigInt, Binary, Bool, Integer, Nullable, SmallInt, Text},
 };
 
-use crate::database::{
-    migrate::Migrations,
-    types::{DbTimestamp, DbUuid},
+use crate::{
+    database::{
+        AnyConnection,
+        migrate::Migrations,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::Error,
 };
 
 /// The contents of a service's database.
@@ -17,6 +21,8 @@ pub struct Contents {
     pub migrations: &'static Migrations,
     /// The tables; each comes after those that it refers to.
     pub tables: &'static [TableInfo],
+    /// Keeps a copy of the database from sending anything to others, and returns what to say about that.
+    pub silence: fn(&mut AnyConnection) -> Result<Vec<String>, Error>,
 }
 
 /// One table, as `schema.rs` declares it. [`tables!`](crate::tables) makes them.

@@ -100,7 +100,7 @@ impl Pair {
         let schema: Vec<Name> = schema.load(&mut self.target.connect()).unwrap();
         let url = format!("{target}&options=-csearch_path%3D{}", schema[0].name);
         let command = DatabaseCommand::CopyTo { url: Some(url.parse().unwrap()), url_file: None };
-        let contents = Contents { migrations: &MIGRATIONS, tables: TABLES };
+        let contents = Contents { migrations: &MIGRATIONS, tables: TABLES, silence: |_| Ok(Vec::new()) };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(command.run(self.source.url.clone(), contents, |_| {})).map_err(|refused| refused.to_string())
     }
