@@ -3,10 +3,7 @@
 use chrono::Days;
 use maud::{Markup, html};
 use service_kit::{
-    database::{
-        AnyConnection, PageBounds,
-        types::{DbTimestamp, DbUuid},
-    },
+    database::{AnyConnection, PageBounds, types::DbTimestamp},
     error::{Error, Failure},
     http::Reply,
     page::button,
