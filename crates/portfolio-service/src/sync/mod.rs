@@ -4,7 +4,8 @@
 //! * `people`: names, real names and states follow the directory. A user whom it no longer lists is deactivated, and
 //!   never deleted.
 //! * `memberships`: the spans of members in groups are stored here, because the directory lists only present members.
-//! * A directory that would take access from more than half of the active users is refused, unless forced.
+//! * A directory that would take access from more than half of the active users is refused, unless forced. So is every
+//!   one while the clock is earlier than the newest change in the database: spans would begin in a wrong semester.
 //! * One transaction writes everything after the directory has been read, so a failed read changes nothing.
 
 mod memberships;
@@ -13,12 +14,18 @@ mod people;
 use std::time::Duration;
 
 use actix_web::{post, web::Data};
+use chrono::TimeDelta;
 use club_directory::Snapshot;
-use common::{input::Flag, problem::Violations, semester::YearWithSemester, time::Timestamp};
+use common::{
+    input::Flag,
+    problem::{Problem, Violations},
+    semester::YearWithSemester,
+    time::Timestamp,
+};
 use deserr::Deserr;
-use diesel::{RunQueryDsl, sql_query};
+use diesel::{prelude::*, sql_query};
 use service_kit::{
-    database::{AnyConnection, Database, JobOwner, types::DbTimestamp},
+    database::{AnyConnection, Database, JobOwner, schema::history, types::DbTimestamp},
     directory::{self, COPY, Synced},
     error::{Error, Failure},
     http::{Query, Reply},
@@ -28,7 +35,18 @@ use utoipa::IntoParams;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::people::NAMES;
-use crate::{auth::Admin, club::Club};
+use crate::{
+    auth::Admin,
+    club::Club,
+    codes,
+    schema::{groups, users},
+};
+
+/// By how much the clocks of two replicas may differ, and how long the directory may take to answer.
+const CLOCK_DIFFERENCE: TimeDelta = TimeDelta::minutes(5);
+
+/// How soon a sync is tried again that the clock did not allow: it is often set a moment after the start of the machine.
+const CLOCK_RETRY: Duration = Duration::from_secs(10);
 
 /// How long the start waits for the first copy.
 const FIRST_SYNC_TIMEOUT: Duration = Duration::from_secs(5);
@@ -43,7 +61,8 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 #[deserr(error = Violations)]
 #[into_params(parameter_in = Query)]
 struct SyncQuery {
-    /// Accept a directory that takes access from more than half of the active members.
+    /// Accept a directory that takes access from more than half of the active members, and a clock that is earlier than
+    /// the newest change.
     #[deserr(default)]
     #[param(value_type = Option<bool>, nullable = false)]
     force: Flag,
@@ -53,7 +72,7 @@ struct SyncQuery {
 ///
 /// For admins. Adds and renames users, changes their states, deactivates those whom the directory no longer lists, and
 /// updates the groups and the spans of their members. Never deletes a user. Answers 503 and changes nothing if the
-/// directory cannot be read or there is none.
+/// directory cannot be read, if there is none, and if the clock is earlier than the newest change (`wrong-clock`).
 #[utoipa::path(
     tag = "users",
     operation_id = "syncUsers",
@@ -87,8 +106,7 @@ async fn synchronize(
 /// Reads the directory and copies its users and groups.
 ///
 /// # Errors
-/// 503 when there is no directory or it cannot be read; 409 when it is suspicious and `force` is not set. Nothing
-/// changes then.
+/// 503 when there is no directory or it cannot be read; as of [`apply`]. Nothing changes then.
 pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<Synced, Error> {
     let (directory, present) = (directory::fetch(club.directory.as_ref()).await?, club.semester(now));
     for name in club.admins.iter().filter(|name| directory.users.iter().all(|user| user.name != **name)) {
@@ -100,7 +118,7 @@ pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Res
 /// Makes users and groups equal to a snapshot, in the present semester.
 ///
 /// # Errors
-/// 409 when the directory is suspicious and `force` is not set.
+/// Unless `force` is set: 409 when the directory is suspicious, 503 when the clock is earlier than the newest change.
 pub fn apply(
     conn: &mut AnyConnection,
     directory: &Snapshot,
@@ -113,8 +131,32 @@ pub fn apply(
     if let AnyConnection::Postgresql(pg) = conn {
         sql_query("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE").execute(pg)?;
     }
+    if !force {
+        check_clock(conn, now)?;
+    }
     let (users, ids) = people::update(conn, &directory.users, force, now)?;
     Ok(Synced { users, groups: memberships::update(conn, &directory.groups, &ids, present, now)? })
+}
+
+/// Refuses a clock that is earlier than the newest change in the database.
+fn check_clock(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> {
+    let newest: [Option<DbTimestamp>; 3] = [
+        users::table.select(users::updated_at).order(users::updated_at.desc()).first(conn).optional()?,
+        groups::table.select(groups::updated_at).order(groups::updated_at.desc()).first(conn).optional()?,
+        history::table.select(history::at).order(history::id.desc()).first(conn).optional()?,
+    ];
+    match newest.into_iter().flatten().max() {
+        Some(newest) if now.0.plus(CLOCK_DIFFERENCE) < newest.0 => {
+            let (now, newest) = (now.0, newest.0);
+            Err(Problem::new(codes::WRONG_CLOCK)
+                .detail(format!(
+                    "Nothing was changed: the clock says {now}, but the newest change in the database is of {newest}. If \
+                     the clock is right, run `sync --force`, or `POST …/users/sync?force=true`."
+                ))
+                .into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Copies the directory at the start and then every `minutes`, or only at the start if that is 0. The service also
@@ -127,15 +169,13 @@ pub async fn start(state: &Data<AppState>, at_start: &Database, club: &Club, min
     let (state, at_start, club) = (state.clone(), at_start.clone(), club.clone());
     let (sender, receiver) = tokio::sync::oneshot::channel();
     actix_web::rt::spawn(async move {
-        attempt(&state, &at_start, &club).await;
+        let mut is_clock_wrong = attempt(&state, &at_start, &club).await;
         drop(at_start);
         let _ = sender.send(());
-        if minutes == 0 {
-            return;
-        }
-        loop {
-            tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
-            attempt(&state, &state.database, &club).await;
+        while is_clock_wrong || minutes > 0 {
+            let pause = if is_clock_wrong { CLOCK_RETRY } else { Duration::from_secs(60 * minutes) };
+            tokio::time::sleep(pause).await;
+            is_clock_wrong = attempt(&state, &state.database, &club).await;
         }
     });
     let patience = if is_demo { Duration::MAX } else { FIRST_SYNC_TIMEOUT };
@@ -144,11 +184,13 @@ pub async fn start(state: &Data<AppState>, at_start: &Database, club: &Club, min
     }
 }
 
-async fn attempt(state: &AppState, db: &Database, club: &Club) {
+/// Returns whether the clock is wrong.
+async fn attempt(state: &AppState, db: &Database, club: &Club) -> bool {
     let now = state.clock.now();
     let result = run(db, club, false, now).await;
     state.copies.record(COPY, now, &result);
-    if let Err(error) = result {
-        state.database.log_failure("users and groups are not up to date", error);
-    }
+    let Err(error) = result else { return false };
+    let is_clock_wrong = matches!(&error, Error::Problem(problem) if problem.code() == codes::WRONG_CLOCK);
+    state.database.log_failure("users and groups are not up to date", error);
+    is_clock_wrong
 }

@@ -24,7 +24,11 @@ use serde_json::{Value, json};
 use service_kit::database::types::{DbTimestamp, DbUuid};
 use uuid::Uuid;
 
-use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name};
+use crate::{
+    booking::until,
+    builders::project,
+    harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name},
+};
 
 /// Writes the directory's file.
 pub fn write(club: &Club, directory: &Value) -> PathBuf {
@@ -216,6 +220,11 @@ fn members_come_and_go_by_semesters(#[values(Sqlite, Postgres)] backend: Backend
             {"id": group, "name": "graphics", "description": "We draw.", "members": members_of, "admins": admins}
         ]})
     };
+    // Before the members were added.
+    diesel::update(users::table)
+        .set(users::updated_at.eq(DbTimestamp(Timestamp::EPOCH)))
+        .execute(&mut club.connect())
+        .unwrap();
     go_to(&club, 2026, 3, 31);
     let replica = start(&mut club, &directory(&[ALICE, BOB], &[ALICE, SUSAN]));
     let second = json!({"year": 2025, "semester": 1});
@@ -284,8 +293,33 @@ fn members_come_and_go_by_semesters(#[values(Sqlite, Postgres)] backend: Backend
     sync(&club, replica);
     go_to(&club, 2025, 5, 1);
     write(&club, &directory(&[], &[]));
-    sync(&club, replica);
+    club.by(ALICE).at(replica).send("POST", "/api/v1/users/sync?force=true", None).expect(204);
     assert_eq!(spans(&club, group)[4], (DAVE.to_owned(), json!({"since": third, "until": third})));
+}
+
+#[rstest]
+fn a_clock_before_the_newest_change_rewrites_no_semesters(#[values(Sqlite, Postgres)] backend: Backend) {
+    let mut club = Club::start(backend);
+    let group = DbUuid::new();
+    let directory = |people: &[&str]| json!({"users": members(&[]), "groups": [{"id": group, "name": "graphics", "members": people}]});
+    start(&mut club, &directory(&[ALICE, BOB]));
+    let before = spans(&club, group);
+    club.clock.advance(TimeDelta::days(-26 * 365));
+    let replica = start(&mut club, &directory(&[ALICE, BOB, CAROL]));
+    assert_eq!(spans(&club, group), before, "the start changes nothing");
+    let refused = club.by(ALICE).at(replica).send("POST", "/api/v1/users/sync", None).refused(503, "wrong-clock");
+    assert!(refused["detail"].as_str().unwrap().contains("the newest change in the database is of"), "{refused}");
+    assert_eq!(spans(&club, group), before);
+    // Two clocks may differ a little.
+    club.clock.advance(TimeDelta::days(26 * 365) - TimeDelta::minutes(1));
+    until("the sync is tried again", || spans(&club, group).len() == 3);
+    // A change of an object counts too.
+    club.clock.advance(TimeDelta::days(1));
+    project(&club, BOB, "robot");
+    club.clock.advance(TimeDelta::hours(-23));
+    let sync = |query: &str| club.by(ALICE).at(replica).send("POST", &format!("/api/v1/users/sync{query}"), None);
+    sync("").refused(503, "wrong-clock");
+    sync("?force=true").expect(204);
 }
 
 #[rstest]
