@@ -7,7 +7,7 @@
 
 use std::{
     fmt,
-    io::{self, Read as _},
+    io::{self, Read},
     net::IpAddr,
     sync::Arc,
     time::Duration,
@@ -77,11 +77,24 @@ impl Client {
     /// # Errors
     /// As of [`send`](Self::send).
     pub fn get(&self, address: &Url, token: Option<&str>) -> Result<Response<Vec<u8>>, RequestError> {
-        let mut request = Request::get(address.as_str()).header(header::ACCEPT, "application/json");
-        if let Some(token) = token {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
-        }
-        self.send(request.body(Vec::new()).map_err(|_| RequestError::Unsendable)?)
+        self.send(json_request(address, token)?)
+    }
+
+    /// Like [`get`](Self::get), but leaves the body to be read, for which the limits hold too. An error of reading it is
+    /// one for [`reading_error`](Self::reading_error).
+    ///
+    /// # Errors
+    /// When there is no answer within the limits.
+    pub fn get_unread(&self, address: &Url, token: Option<&str>) -> Result<Response<impl Read + use<>>, RequestError> {
+        let request = json_request(address, token)?.map(|_| ());
+        let answer = self.run(request, is_loopback(address)).map_err(|error| self.error(&error))?;
+        Ok(answer.map(|body| body.into_with_config().limit(self.limits.bytes).reader()))
+    }
+
+    /// Why a body could not be read.
+    #[must_use]
+    pub fn reading_error(&self, error: io::Error) -> RequestError {
+        self.error(&error.into())
     }
 
     /// Sends a request and waits for the complete answer, whatever its status. This blocks, at most for the time limit.
@@ -137,6 +150,15 @@ impl Client {
             _ => RequestError::NotHttp,
         }
     }
+}
+
+/// A request for JSON, with a bearer token if there is one.
+fn json_request(address: &Url, token: Option<&str>) -> Result<Request<Vec<u8>>, RequestError> {
+    let mut request = Request::get(address.as_str()).header(header::ACCEPT, "application/json");
+    if let Some(token) = token {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+    }
+    request.body(Vec::new()).map_err(|_| RequestError::Unsendable)
 }
 
 /// Resolves names, and refuses those with an address that is not allowed.

@@ -1,5 +1,7 @@
 //! A client of the booking-service's list of events, and its options.
 
+mod answer;
+
 use std::{fmt, path::PathBuf, time::Duration};
 
 use clap::Args;
@@ -7,8 +9,7 @@ use club_issuer::outbound::{
     Client, Limits, RequestError,
     http::{HeaderMap, header},
 };
-use common::{input::Id, time::Timestamp};
-use serde::Deserialize;
+use common::time::Timestamp;
 use service_kit::{
     config::{DirectoryOptions, Secret, SecretOption, absolute_url},
     database::types::{DbTimestamp, DbUuid},
@@ -148,21 +149,6 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextPage(String);
 
-/// The fields of an event in the booking-service's JSON that the copy needs.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ResponseEvent {
-    event_id: Id,
-    name: String,
-    description: String,
-    place: String,
-    time_start: String,
-    time_end: String,
-    admins: Vec<Id>,
-    updated_at: Option<String>,
-    deleted_at: Option<String>,
-}
-
 impl Source {
     /// Fetches a page of all events, or of those that were created, changed or deleted after `since`: the first page,
     /// or the `next` of another page. Blocks for up to 20 seconds.
@@ -182,38 +168,37 @@ impl Source {
                 url.query_pairs_mut().append_pair("updatedSince", &since.to_string());
             }
         }
-        let (headers, body) = self.get(&url)?;
-        let events: Vec<ResponseEvent> = serde_json::from_slice(&body).map_err(|error| {
+        let client = Client::new(self.limits);
+        let answer = client.get_unread(&url, Some(self.token.reveal()));
+        let (head, body) = answer.map_err(|error| FetchError::new(error.to_string()))?.into_parts();
+        check_status(head.status.as_u16(), &head.headers)?;
+        let changes = answer::read(body).map_err(|error| {
             // Only the position: the message of the error may quote the answer.
             let (line, column) = (error.line(), error.column());
-            FetchError::new(format!("the answer is not a list of events: line {line}, column {column}"))
+            if error.is_io() {
+                return FetchError::new(client.reading_error(error.into()).to_string());
+            }
+            FetchError::new(format!(
+                "the answer is not a list of events within the limits: line {line}, column {column}"
+            ))
         })?;
-        let changes = events.into_iter().map(event_change).collect::<Option<Vec<_>>>();
-        let changes = changes.ok_or_else(|| FetchError::new("the answer has an invalid event"))?;
+        let headers = head.headers;
         let next = next_page(&url, &headers)?;
         if changes.is_empty() && next.is_some() {
             return Err(FetchError::new("a page without events has a link to a next page"));
         }
         Ok(Page { changes, next })
     }
+}
 
-    fn get(&self, url: &Url) -> Result<(HeaderMap, Vec<u8>), FetchError> {
-        let answer = Client::new(self.limits).get(url, Some(self.token.reveal()));
-        let answer = answer.map_err(|error| FetchError::new(error.to_string()))?;
-        match answer.status().as_u16() {
-            200 => {
-                let (head, body) = answer.into_parts();
-                Ok((head.headers, body))
-            }
-            status => Err(FetchError {
-                message: match status {
-                    401 => "it does not accept the token".to_owned(),
-                    status => RequestError::Status(status).to_string(),
-                },
-                retry_after: retry_after(answer.headers()),
-            }),
-        }
-    }
+/// Refuses an answer with another status than 200.
+fn check_status(status: u16, headers: &HeaderMap) -> Result<(), FetchError> {
+    let message = match status {
+        200 => return Ok(()),
+        401 => "it does not accept the token".to_owned(),
+        status => RequestError::Status(status).to_string(),
+    };
+    Err(FetchError { message, retry_after: retry_after(headers) })
 }
 
 /// The next page, from the `Link` headers of this one (RFC 8288).
@@ -247,36 +232,6 @@ fn is_next(parameter: &str) -> bool {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds)).filter(|time| *time <= MAX_RETRY_AFTER)
-}
-
-/// Converts an event of a list. `None` when it is invalid.
-fn event_change(event: ResponseEvent) -> Option<EventChange> {
-    let id = event.event_id.into();
-    let changed_at = event.updated_at.as_deref().and_then(|at| at.parse().ok());
-    let event = if event.deleted_at.is_some() { None } else { Some(booking_event(event)?) };
-    Some(EventChange { id, changed_at, event })
-}
-
-/// Converts an event that is not deleted. `None` when it ends before it begins, or when a time cannot be parsed or a
-/// text has U+0000, which PostgreSQL cannot store.
-fn booking_event(event: ResponseEvent) -> Option<BookingEvent> {
-    let (since, until): (Timestamp, Timestamp) = (event.time_start.parse().ok()?, event.time_end.parse().ok()?);
-    let texts = [&event.name, &event.description, &event.place];
-    if since > until || texts.iter().any(|text| text.contains('\0')) {
-        return None;
-    }
-    let mut hosts: Vec<_> = event.admins.into_iter().map(DbUuid::from).collect();
-    hosts.sort_unstable();
-    hosts.dedup();
-    Some(BookingEvent {
-        id: event.event_id.into(),
-        name: event.name,
-        description: event.description,
-        place: event.place,
-        since: DbTimestamp(since),
-        until: DbTimestamp(until),
-        hosts,
-    })
 }
 
 #[cfg(test)]

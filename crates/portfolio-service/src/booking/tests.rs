@@ -241,6 +241,26 @@ fn any_other_answer_is_an_error_that_does_not_quote_it() {
 }
 
 #[test]
+fn of_an_event_as_much_is_kept_as_the_contract_allows() {
+    let list = |events: &[Value]| ok(&Value::from(events.to_vec()).to_string());
+    let long = json!({"name": "名".repeat(33), "description": "x".repeat(10_001), "place": "p".repeat(40)});
+    let events = fetch(list(&[event(long)]), |_| {}).unwrap();
+    let BookingEvent { name, description, place, .. } = &events[0];
+    assert_eq!((name, description, place), (&"名".repeat(32), &"x".repeat(10_000), &"p".repeat(32)));
+    // Each event has a limit of its own.
+    let attendees = event(json!({"attendees": vec![ONE; 20_000]}));
+    assert_eq!(fetch(list(&vec![attendees; 5]), |_| {}).unwrap().len(), 5);
+    for field in ["description", "somethingNew"] {
+        let endless = event(json!({field: "x".repeat(2_000_000)}));
+        let error = fetch(list(&[endless]), |_| {}).unwrap_err();
+        assert_eq!(error, "booking-service: an event is too long", "{field}");
+    }
+    let many = vec![event(json!({"description": "x".repeat(10_000)})); 2_000];
+    let error = fetch(list(&many), |_| {}).unwrap_err();
+    assert!(error.contains("not a list of events within the limits"), "{error}");
+}
+
+#[test]
 fn a_request_fails_after_its_time_limit() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
