@@ -180,7 +180,9 @@ fn move_to_existing_room(
         None if room.id == event.room_id && draft.has_time_of(event) => room.clone(),
         None => return Err(unknown_room()),
     };
-    refuse_conflicts_in_room(conn, draft, &room, Some(event.id), zone)?;
+    if room.id != event.room_id || !draft.books_like(event) {
+        refuse_conflicts_in_room(conn, draft, &room, Some(event.id), zone)?;
+    }
     Ok(Location { room: room.id, place: room.place, owns_room: false })
 }
 
@@ -193,7 +195,9 @@ fn move_to_own_room(
     now: DbTimestamp,
 ) -> Result<Location, Error> {
     let own = OwnRoom::choose(conn, event, place, draft)?;
-    refuse_conflicts_at_place(conn, draft, &place_key(place), own.room, Some(event.id), zone)?;
+    if own.room != event.room_id || place != event.place || !draft.books_like(event) {
+        refuse_conflicts_at_place(conn, draft, &place_key(place), own.room, Some(event.id), zone)?;
+    }
     own.make(conn, event, place, draft, now)
 }
 

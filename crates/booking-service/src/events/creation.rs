@@ -92,6 +92,12 @@ impl Draft {
         BTreeMap::from_iter(of_event) == BTreeMap::from_iter(of_draft)
     }
 
+    /// Whether it takes the same room for the same time as before. Then conflicts, which only an import leaves, keep
+    /// nobody from changing the rest.
+    pub fn books_like(&self, event: &Row) -> bool {
+        self.has_time_of(event) && self.shared == event.shared
+    }
+
     pub fn admins(&self) -> Vec<DbUuid> {
         self.admins.iter().map(|(_, id)| DbUuid(id)).collect()
     }

@@ -165,6 +165,45 @@ fn instant_events_exclude_each_other_while_a_verified_room_covers_their_place(
 }
 
 #[rstest]
+fn a_double_booking_keeps_nobody_from_changing_the_rest(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let room = room(&club, BOB, "S516", (1, 12));
+    let (first, second) = (event(&club, BOB, At::Room(&room), (3, 5)), event(&club, BOB, At::Room(&room), (6, 8)));
+    // As an import leaves them.
+    let conn = &mut club.connect();
+    let span: (DbTimestamp, DbTimestamp) = events::table
+        .find(DbUuid(first.parse().unwrap()))
+        .select((events::starts_at, events::ends_at))
+        .first(conn)
+        .unwrap();
+    diesel::update(events::table.find(DbUuid(second.parse().unwrap())))
+        .set((events::starts_at.eq(span.0), events::ends_at.eq(span.1)))
+        .execute(conn)
+        .unwrap();
+    assert_eq!(double_bookings(&club).len(), 1);
+    let path = format!("/api/events/{second}");
+    let change =
+        |more: Value, hours| club.by(BOB).put(&path, merge([event_body(&club, BOB, At::Room(&room), hours), more]));
+    let times = club.by(BOB).get(&path).json();
+    let same = json!({"timeStart": times["timeStart"], "timeEnd": times["timeEnd"]});
+    change(merge([same.clone(), json!({"name": "Zig evening"})]), (3, 5)).expect(200);
+    assert_eq!(club.by(BOB).get(&path).json()["name"], "Zig evening");
+    // Also outside the time of its room.
+    diesel::update(rooms::table.find(DbUuid(room.parse().unwrap())))
+        .set(rooms::ends_at.eq(span.0))
+        .execute(conn)
+        .unwrap();
+    change(merge([same.clone(), json!({"name": "Go evening"})]), (3, 5)).expect(200);
+    change(json!({}), (2, 4)).refused(400, "outside-room-window");
+    diesel::update(rooms::table.find(DbUuid(room.parse().unwrap())))
+        .set(rooms::ends_at.eq(span.1))
+        .execute(conn)
+        .unwrap();
+    change(json!({}), (2, 4)).refused(409, "room-conflict");
+    change(merge([same, json!({"sharedRoom": true})]), (3, 5)).refused(409, "room-conflict");
+}
+
+#[rstest]
 fn a_change_that_conflicts_is_refused_and_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let room = verified_room(&club, ALICE, "S516", (0, 9));

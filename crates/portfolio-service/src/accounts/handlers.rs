@@ -2,6 +2,7 @@
 
 use actix_web::{delete, get, http::header, patch, post, web::Path};
 use common::input::Id;
+use serde_json::Value;
 use service_kit::{
     database::{
         AnyConnection,
@@ -38,9 +39,12 @@ pub fn target(user: DbUuid, id: DbUuid) -> Target<Caller> {
 /// The same with a record of its change in the history.
 #[must_use]
 pub fn recorded(user: DbUuid, id: DbUuid) -> Target<Caller> {
-    target(user, id).recorded(&ACCOUNT, id, Action::Changed, move |conn| {
-        history::fields_of(&Account::new(queries::get(conn, user, id)?)?)
-    })
+    target(user, id).recorded(&ACCOUNT, id, Action::Changed, move |conn| fields(conn, user, id))
+}
+
+/// The fields of an account.
+pub fn fields(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Value, Error> {
+    history::fields_of(&Account::new(queries::get(conn, user, id)?)?)
 }
 
 /// Records a new account, and shows it.

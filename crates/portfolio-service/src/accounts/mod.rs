@@ -6,7 +6,7 @@ pub(crate) mod queries;
 mod wire;
 
 pub use self::{
-    handlers::{recorded, remove, show_created, target},
+    handlers::{fields, recorded, remove, show_created, target},
     wire::{AddAccountRequest, EditUserAccountRequest},
 };
 

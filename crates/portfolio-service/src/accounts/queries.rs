@@ -53,11 +53,7 @@ pub fn get(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Account
 /// # Errors
 /// 409 when the user has an account of this type.
 pub fn add(conn: &mut AnyConnection, user: DbUuid, new: &NewAccount, now: DbTimestamp) -> Result<Account, Error> {
-    let of_type = accounts::table.filter(accounts::user_id.eq(user)).filter(accounts::type_.eq(new.type_.number()));
-    // The constraint below does not count accounts that an import added besides the first of their type.
-    if select(exists(of_type)).get_result(conn)? {
-        return Err(second_account().into());
-    }
+    refuse_second(conn, user, new.type_)?;
     let id = DbUuid::new();
     let row = (
         accounts::id.eq(id),
@@ -72,11 +68,19 @@ pub fn add(conn: &mut AnyConnection, user: DbUuid, new: &NewAccount, now: DbTime
     Ok(Account { id, display_name: new.display_name.clone(), type_: new.type_.number(), url: new.url.clone() })
 }
 
-/// Changes an account of this user.
+/// Refuses an account of a type of which the user has one. The unique constraint does not count the accounts that an
+/// import added besides the first of their type.
+fn refuse_second(conn: &mut AnyConnection, user: DbUuid, type_: AccountType) -> Result<(), Error> {
+    let of_type = accounts::table.filter(accounts::user_id.eq(user)).filter(accounts::type_.eq(type_.number()));
+    if select(exists(of_type)).get_result(conn)? { Err(second_account().into()) } else { Ok(()) }
+}
+
+/// Changes an account of this user. Type and address are checked if either changes: an import keeps what today's rules
+/// refuse.
 ///
 /// # Errors
-/// 404 when there is none, or it is another user's; 400 when the resulting type does not accept the resulting address;
-/// 409 when the user has another account of the type.
+/// 404 when there is none, or it is another user's; 400 when the new type or address does not fit the other; 409 when
+/// the user has another account of a new type.
 pub fn edit(
     conn: &mut AnyConnection,
     user: DbUuid,
@@ -94,10 +98,16 @@ pub fn edit(
     let type_ = change.type_.or_else(|| AccountType::from_number(present.type_.into()));
     let type_ = type_.ok_or_else(|| Problem::internal("an account has an unknown type"))?;
     let url = change.url.as_ref().unwrap_or(&present.url);
-    type_.check(url).map_err(|message| {
-        let pointer = if change.url.is_some() { "/url" } else { "/type" };
-        Problem::invalid(pointer, Rule::WrongAddress, message)
-    })?;
+    let is_other_type = type_.number() != present.type_;
+    if is_other_type || *url != present.url {
+        type_.check(url).map_err(|message| {
+            let pointer = if change.url.is_some() { "/url" } else { "/type" };
+            Problem::invalid(pointer, Rule::WrongAddress, message)
+        })?;
+    }
+    if is_other_type {
+        refuse_second(conn, user, type_)?;
+    }
     let display_name = change.display_name.as_ref().unwrap_or(&present.display_name);
     if (type_.number(), url, display_name) == (present.type_, &present.url, &present.display_name) {
         return Ok(());

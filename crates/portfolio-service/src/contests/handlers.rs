@@ -49,7 +49,7 @@ pub fn recorded(id: DbUuid) -> Target<Caller> {
 }
 
 /// The fields of a contest that the history records.
-fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
+pub fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
     let (row, link, description) = queries::get(conn, id)?;
     history::fields_of(&ContestDetail::new(Contest::new(row)?, link, description, Vec::new()))
 }

@@ -7,7 +7,7 @@ pub(crate) mod restoration;
 mod wire;
 
 pub use self::{
-    handlers::{recorded, show_created, target},
+    handlers::{fields, recorded, show_created, target},
     wire::{CreateContestRequest, EditContestRequest},
 };
 

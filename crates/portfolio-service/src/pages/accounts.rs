@@ -15,7 +15,10 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    http::{Form, Query, Reply, form::request},
+    http::{
+        Form, Query, Reply,
+        form::{change, request},
+    },
     page::{FormPage, Input, PageContext, button, hidden, see_other},
     state::Now,
 };
@@ -82,7 +85,8 @@ pub async fn update(
     let (user, id) = (DbUuid::from(path.0), DbUuid::from(path.1));
     let (values, again) = (form.clone(), who.clone());
     let result = who.update(accounts::recorded(user, id), move |conn, me| {
-        let request: EditUserAccountRequest = request(body(&form)).map_err(|failure| failure.0)?;
+        let present = accounts::fields(conn, user, id)?;
+        let request: EditUserAccountRequest = change(body(&form), &present).map_err(|failure| failure.0)?;
         accounts::queries::edit(conn, user, id, &request.into_change(), DbTimestamp(now))?;
         Ok(see_other(home(me, user)))
     });

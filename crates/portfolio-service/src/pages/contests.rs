@@ -11,7 +11,10 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
-    http::{Form, Language, Reply, form::request},
+    http::{
+        Form, Language, Reply,
+        form::{change, request},
+    },
     page::{FormPage, PageContext, see_other},
     state::Now,
 };
@@ -87,7 +90,8 @@ pub async fn update(
     let (id, values, again, zone) = (DbUuid::from(*id), form.clone(), who.clone(), club.zone);
     let result = who.update(recorded(id), move |conn, _| {
         let present = queries::get(conn, id)?.0.duration()?;
-        let request: EditContestRequest = request(body(&form, zone, Some(present))?).map_err(|failure| failure.0)?;
+        let (body, present) = (body(&form, zone, Some(present))?, contests::fields(conn, id)?);
+        let request: EditContestRequest = change(body, &present).map_err(|failure| failure.0)?;
         queries::update(conn, id, &request.into_changes(), DbTimestamp(now))?;
         Ok(see_other(format!("/contests/{id}")))
     });

@@ -10,7 +10,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
-    http::{Form, Language, Reply, form::request},
+    http::{Form, Language, Reply, form::change},
     page::{FormPage, Input, PageContext, address, see_other},
     state::Now,
 };
@@ -43,7 +43,8 @@ pub async fn update(
     let (id, values, again, shown) = (DbUuid::from(*id), form.clone(), who.clone(), page);
     let result = who.update(users::recorded(id), move |conn, me| {
         let body = json!({ "bio": form.text("bio"), "check": form.has("check", "true") });
-        let request: EditUserRequest = request(body).map_err(|failure| failure.0)?;
+        let present = users::fields(conn, id)?;
+        let request: EditUserRequest = change(body, &present).map_err(|failure| failure.0)?;
         users::queries::edit(conn, id, &request.into_change(), DbTimestamp(now))?;
         Ok(see_other(home(me, id)))
     });

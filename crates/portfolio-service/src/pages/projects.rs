@@ -10,7 +10,10 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
-    http::{Form, Reply, form::request},
+    http::{
+        Form, Reply,
+        form::{change, request},
+    },
     page::{FormPage, PageContext, see_other},
     state::{Now, TimeDependent},
 };
@@ -102,7 +105,8 @@ pub async fn update(
 ) -> Result<Reply, Failure> {
     let (id, values, again) = (DbUuid::from(*id), form.clone(), who.clone());
     let result = who.update(recorded(target(id), id), move |conn, _| {
-        let request: EditProjectRequest = request(body(&form)?).map_err(|failure| failure.0)?;
+        let present = projects::fields(conn, id)?;
+        let request: EditProjectRequest = change(body(&form)?, &present).map_err(|failure| failure.0)?;
         queries::update(conn, id, &request.into_changes(), DbTimestamp(now))?;
         Ok(see_other(format!("/projects/{id}")))
     });

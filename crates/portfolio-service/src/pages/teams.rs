@@ -11,7 +11,10 @@ use service_kit::{
     },
     error::{Error, Failure},
     guard::Target,
-    http::{Form, Reply, form::request},
+    http::{
+        Form, Reply,
+        form::{change, request},
+    },
     page::{FormPage, Input, PageContext, see_other},
     state::Now,
 };
@@ -116,7 +119,8 @@ pub async fn update(
     let ids: Ids = (path.0.into(), path.1.into());
     let (values, again) = (form.clone(), who.clone());
     let result = who.update(target(ids), move |conn, me| {
-        let request: EditContestTeamRequest = request(body(&form)).map_err(|failure| failure.0)?;
+        let present = teams::fields(conn, ids.0, ids.1)?;
+        let request: EditContestTeamRequest = change(body(&form), &present).map_err(|failure| failure.0)?;
         let (members, now) = (users_of(conn, &form, "members")?, DbTimestamp(now));
         queries::update(conn, ids.0, ids.1, &request.into_changes(), now)?;
         queries::put_members(conn, ids.1, &members, me.id, now)?;

@@ -50,7 +50,7 @@ pub fn target(id: DbUuid) -> Target<Caller> {
 }
 
 /// The fields of a project that the history records.
-fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
+pub fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
     Ok(without_names(history::fields_of(&detail(conn, id)?)?))
 }
 

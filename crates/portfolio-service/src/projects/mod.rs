@@ -13,7 +13,7 @@ pub(crate) mod restoration;
 mod wire;
 
 pub use self::{
-    handlers::{recorded, recorded_members, show_created, target},
+    handlers::{fields, recorded, recorded_members, show_created, target},
     wire::{CreateProjectRequest, EditProjectRequest},
 };
 

@@ -42,7 +42,7 @@ fn show(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<Reply, 
 }
 
 /// The fields of a team that the history records.
-fn fields(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<Value, Error> {
+pub fn fields(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<Value, Error> {
     Ok(without_names(history::fields_of(&detail(conn, contest, id)?)?))
 }
 

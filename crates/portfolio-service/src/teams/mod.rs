@@ -11,7 +11,7 @@ mod wire;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
-    handlers::{recorded, remove, show_created, target},
+    handlers::{fields, recorded, remove, show_created, target},
     restoration::Stored,
     wire::{AddContestTeamRequest, ContestTeam, ContestTeamWithoutMembers, EditContestTeamRequest},
 };

@@ -2,6 +2,7 @@
 
 use actix_web::{get, patch, web::Path};
 use common::input::Id;
+use serde_json::Value;
 use service_kit::{
     database::{
         AnyConnection,
@@ -31,9 +32,12 @@ fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
 #[must_use]
 pub fn recorded(id: DbUuid) -> Target<Caller> {
     let target = Target::new(format!("user {id}"), move |conn, _| show(conn, id));
-    target.recorded(&PROFILE, id, Action::Changed, move |conn| {
-        history::fields_of(&UserDetail::own(queries::get(conn, id)?)?)
-    })
+    target.recorded(&PROFILE, id, Action::Changed, move |conn| fields(conn, id))
+}
+
+/// The fields of a profile, as its owner sees them.
+pub fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
+    history::fields_of(&UserDetail::own(queries::get(conn, id)?)?)
 }
 
 /// List users

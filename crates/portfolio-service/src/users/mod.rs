@@ -11,7 +11,7 @@ mod wire;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
-    handlers::recorded,
+    handlers::{fields, recorded},
     queries::Person,
     wire::{Account, EditUserRequest, User, on_page},
 };

@@ -2,6 +2,9 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
+
+use diesel::prelude::*;
+use portfolio_service::schema::accounts as rows;
 use serde_json::{Value, json};
 use service_kit::database::types::DbUuid;
 
@@ -180,6 +183,34 @@ fn a_change_checks_type_and_address_together(#[values(Sqlite, Postgres)] backend
     assert_eq!(shown(), expected);
     club.by(CAROL).patch(&path, json!({"displayName": "x"})).refused(403, "forbidden");
     club.anonymous().patch(&path, json!({"displayName": "x"})).refused(401, "not-signed-in");
+}
+
+#[rstest]
+fn what_an_import_left_keeps_nobody_from_changing_the_rest(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let [first, further] = [
+        add(&club, BOB, github("bob")),
+        add(&club, BOB, json!({"type": 0, "url": "https://b.example", "displayName": "b"})),
+    ];
+    let of = |path: &str| DbUuid(path.rsplit_once('/').unwrap().1.parse().unwrap());
+    // As an import leaves them: a second account of a type, and an address of another site.
+    diesel::update(rows::table.find(of(&further)))
+        .set((rows::type_.eq(5), rows::further.eq(true), rows::url.eq("https://gitlab.com/bob")))
+        .execute(&mut club.connect())
+        .unwrap();
+    club.by(BOB).patch(&further, json!({"displayName": "Bobby"})).expect(204);
+    let all = json!({"type": 5, "url": "https://gitlab.com/bob", "displayName": "Bob"});
+    club.by(BOB).patch(&further, all).expect(204);
+    assert_eq!(club.anonymous().get(&further).json()["displayName"], "Bob");
+    let other = json!({"url": "https://gitlab.com/robert"});
+    assert_eq!(club.by(BOB).patch(&further, other).expect(400).pointers(), ["/url"]);
+    assert_eq!(club.by(BOB).patch(&further, json!({"type": 8})).expect(400).pointers(), ["/type"]);
+    // It counts like the first, after which it is the only one.
+    club.by(BOB).delete(&first).expect(204);
+    let blog = add(&club, BOB, json!({"type": 1, "url": "https://github.com/bob", "displayName": "b"}));
+    club.by(BOB).patch(&blog, json!({"type": 5})).refused(409, "second-account-of-type");
+    club.by(BOB).delete(&further).expect(204);
+    club.by(BOB).patch(&blog, json!({"type": 5})).expect(204);
 }
 
 #[rstest]

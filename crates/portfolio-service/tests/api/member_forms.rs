@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
+use diesel::prelude::*;
 use portfolio_service::{account_type::AccountType, server::INFO};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -193,6 +194,33 @@ fn members_add_change_and_delete_accounts(#[values(Sqlite, Postgres)] backend: B
     send(&club, BOB, &delete, &fields(&open(&club, BOB, &path), &delete)).expect(303);
     assert_eq!(accounts(), Vec::<Value>::new());
     club.by(BOB).header("accept", HTML).get(&path).expect(404);
+}
+
+#[rstest]
+fn what_an_import_left_keeps_nobody_from_changing_the_rest(#[values(Sqlite, Postgres)] backend: Backend) {
+    use portfolio_service::schema::{accounts, projects};
+    let club = Club::start(backend);
+    let made = project(&club, BOB, "robot");
+    let account = json!({"type": 5, "url": "https://github.com/bob", "displayName": "b"});
+    let account = club.by(BOB).post(&format!("/api/v1/users/{}/accounts", id(BOB)), account).expect(201).json();
+    let conn = &mut club.connect();
+    let long = "x".repeat(300);
+    diesel::update(projects::table).set(projects::description.eq(&long)).execute(conn).unwrap();
+    let columns = (accounts::url.eq("https://gitlab.com/bob"), accounts::display_name.eq(&long));
+    diesel::update(accounts::table).set(columns).execute(conn).unwrap();
+    let edit = format!("/projects/{}/edit", made.rsplit_once('/').unwrap().1);
+    let mut form = fields(&open(&club, BOB, &edit), &edit);
+    set(&mut form, "name", "robots");
+    send(&club, BOB, &edit, &form).expect(303);
+    let shown = club.anonymous().get(&made).expect(200).json();
+    assert_eq!((&shown["name"], &shown["description"]), (&json!("robots"), &json!(long)));
+    let path = format!("/people/{}/accounts/{}", id(BOB), account["id"].as_str().unwrap());
+    let mut form = fields(&open(&club, BOB, &path), &path);
+    set(&mut form, "displayName", "Bob");
+    send(&club, BOB, &path, &form).expect(303);
+    let mut form = fields(&open(&club, BOB, &path), &path);
+    set(&mut form, "url", "https://gitlab.com/robert");
+    send(&club, BOB, &path, &form).expect(400);
 }
 
 #[rstest]
