@@ -18,6 +18,7 @@ use service_kit::{
     },
     error::Error,
     history::{self, Author},
+    removal::Removal,
     retention::RESTORABLE,
 };
 
@@ -120,33 +121,56 @@ pub fn restore_room(conn: &mut AnyConnection, id: DbUuid, by: Option<&Author>, n
     by.map_or(Ok(()), |by| history::restored(conn, by, &ROOM, id))
 }
 
-/// Removes polls, events, rooms and groups that can no longer be restored and that nothing refers to, at most `limit` of
-/// each, and returns how many.
-pub fn purge(conn: &mut AnyConnection, now: DbTimestamp, limit: i64) -> Result<usize, Error> {
-    let oldest = DbTimestamp(now.plus(-RESTORABLE));
-    macro_rules! old {
-        ($table:ident) => {
-            $table::table
-                .filter($table::deleted_at.le(oldest))
-                .order($table::deleted_at)
-                .select($table::id)
-                .limit(limit)
-        };
-    }
-    let polls: Vec<DbUuid> = old!(draft_events).load(conn)?;
-    let mut removed = diesel::delete(draft_events::table.filter(draft_events::id.eq_any(polls))).execute(conn)?;
-    let of_polls = draft_events::table.filter(draft_events::event_id.eq(events::id.nullable()));
-    let old_events: Vec<DbUuid> = old!(events).filter(not(exists(of_polls))).load(conn)?;
-    removed += diesel::delete(events::table.filter(events::id.eq_any(old_events))).execute(conn)?;
-    let in_room = events::table.filter(events::room_id.eq(rooms::id));
+/// The removal of a kind: which of its objects nothing refers to, and how they are removed.
+macro_rules! removal {
+    ($table:ident, $unused:expr, $remove:expr) => {
+        Removal {
+            deleted: |conn, oldest, (at, id), limit| {
+                let deleted = $table::table
+                    .filter($table::deleted_at.le(oldest).and($table::deleted_at.ge(at)))
+                    .filter($table::deleted_at.gt(at).or($table::id.gt(id)))
+                    .order(($table::deleted_at, $table::id))
+                    .select(($table::deleted_at.assume_not_null(), $table::id))
+                    .limit(limit);
+                Ok(deleted.load(conn)?)
+            },
+            unused: |conn, ids| {
+                let deleted = $table::table.filter($table::id.eq_any(ids)).filter($table::deleted_at.is_not_null());
+                Ok(deleted.filter($unused).select($table::id).load(conn)?)
+            },
+            remove: $remove,
+        }
+    };
+    ($table:ident, $unused:expr) => {
+        removal!($table, $unused, |conn, ids| {
+            diesel::delete($table::table.filter($table::id.eq_any(ids))).execute(conn)?;
+            Ok(())
+        })
+    };
+}
+
+/// Removes polls, events, rooms and groups that nothing refers to, in this order: a past event keeps its deleted room and
+/// group.
+pub const REMOVALS: &[Removal] = &[
+    removal!(draft_events, draft_events::id.is_not_null()),
+    removal!(
+        events,
+        not(exists(draft_events::table.filter(draft_events::event_id.eq(events::id.nullable())))),
+        remove_events
+    ),
+    removal!(rooms, not(exists(events::table.filter(events::room_id.eq(rooms::id))))),
+    removal!(groups, not(exists(events::table.filter(events::group_id.eq(groups::id))))),
+];
+
+/// Removes events, and the series that have no others.
+fn remove_events(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<(), Error> {
+    let of_series = events::table.filter(events::id.eq_any(ids)).filter(events::series_id.is_not_null());
+    let series: Vec<Option<DbUuid>> = of_series.select(events::series_id).distinct().load(conn)?;
+    diesel::delete(events::table.filter(events::id.eq_any(ids))).execute(conn)?;
+    let series: Vec<DbUuid> = series.into_iter().flatten().collect();
     let of_series = events::table.filter(events::series_id.eq(event_series::id.nullable()));
-    let old_series: Vec<DbUuid> =
-        event_series::table.filter(not(exists(of_series))).select(event_series::id).limit(limit).load(conn)?;
-    removed += diesel::delete(event_series::table.filter(event_series::id.eq_any(old_series))).execute(conn)?;
-    let old_rooms: Vec<DbUuid> = old!(rooms).filter(not(exists(in_room))).load(conn)?;
-    removed += diesel::delete(rooms::table.filter(rooms::id.eq_any(old_rooms))).execute(conn)?;
-    let of_group = events::table.filter(events::group_id.eq(groups::id));
-    let old_groups: Vec<DbUuid> = old!(groups).filter(not(exists(of_group))).load(conn)?;
-    removed += diesel::delete(groups::table.filter(groups::id.eq_any(old_groups))).execute(conn)?;
-    Ok(removed)
+    let empty = event_series::table.filter(event_series::id.eq_any(series)).filter(not(exists(of_series)));
+    let empty: Vec<DbUuid> = empty.select(event_series::id).load(conn)?;
+    diesel::delete(event_series::table.filter(event_series::id.eq_any(empty))).execute(conn)?;
+    Ok(())
 }

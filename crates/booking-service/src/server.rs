@@ -64,7 +64,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     front_pages,
     front_page_paths: pages::PATHS,
     front_form_paths: pages::FORM_PATHS,
-    purge: deletion::purge,
+    removals: deletion::REMOVALS,
     document: Document::openapi,
     interface: OnceLock::new(),
 };
@@ -128,6 +128,22 @@ fn front_pages(config: &mut web::ServiceConfig) {
         description = "Lecture rooms that the club holds, events in them, polls, groups, attendance, tags, a \
             personal calendar feed and sign-in.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
+    ),
+    servers((url = "/", description = "The address of this document")),
+    tags(
+        (name = "rooms", description = "Places during a period that the club holds, and when they are free."),
+        (name = "events", description = "Events in rooms, alone or in a series, and the answers to them."),
+        (name = "draft-events", description = "Polls that ask when people can come."),
+        (name = "availability", description = "Answers to polls, and times that suit people and rooms."),
+        (name = "groups", description = "Groups of members, who are invited to the events of their groups."),
+        (name = "tags", description = "Names by which events are found."),
+        (name = "users", description = "The members of the club."),
+        (name = "ical", description = "The calendar feed of a member."),
+        (name = "history", description = "Who changed what."),
+        (name = "webhooks", description = "Messages about changes to programs and chats."),
+        (name = "sign-in", description = "Signing in and out, sessions and API tokens."),
+        (name = "version", description = "The version of the service."),
+        (name = "additions", description = "Operations that the published definition does not have.")
     ),
     security(("session" = []), ("token" = [])),
     modifiers(&Security, &Problems)

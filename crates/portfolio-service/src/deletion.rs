@@ -10,10 +10,17 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    removal::Removal,
     retention::RESTORABLE,
+    with_connection,
 };
 
-use crate::schema::deleted_objects;
+use crate::schema::{deleted_objects, last_deletions};
+
+/// The kind of deleted projects.
+pub const PROJECTS: &str = "projects";
+/// The kind of deleted contests.
+pub const CONTESTS: &str = "contests";
 
 /// The people of a deleted object.
 pub struct People {
@@ -26,11 +33,12 @@ pub struct People {
 /// Stores an object that is being deleted.
 pub fn store(
     conn: &mut AnyConnection,
-    id: DbUuid,
+    (kind, id): (&str, DbUuid),
     people: &People,
     content: &impl Serialize,
     now: DbTimestamp,
 ) -> Result<(), Error> {
+    note(conn, kind, now)?;
     diesel::insert_into(deleted_objects::table)
         .values((
             deleted_objects::id.eq(id),
@@ -41,6 +49,24 @@ pub fn store(
         ))
         .execute(conn)?;
     Ok(())
+}
+
+/// Stores when an object of a kind was deleted last. That time never goes back, whatever the clock says.
+fn note(conn: &mut AnyConnection, kind: &str, now: DbTimestamp) -> Result<(), Error> {
+    let at = last(conn, kind)?.map_or(now, |last| last.max(now));
+    let row = (last_deletions::kind.eq(kind), last_deletions::deleted_at.eq(at));
+    with_connection!(conn, c => diesel::insert_into(last_deletions::table)
+        .values(row)
+        .on_conflict(last_deletions::kind)
+        .do_update()
+        .set(last_deletions::deleted_at.eq(at))
+        .execute(c)?);
+    Ok(())
+}
+
+/// When an object of a kind was deleted last.
+pub fn last(conn: &mut AnyConnection, kind: &str) -> Result<Option<DbTimestamp>, Error> {
+    Ok(last_deletions::table.find(kind).select(last_deletions::deleted_at).first(conn).optional()?)
 }
 
 /// The people of a deleted object, if there is one.
@@ -104,13 +130,20 @@ pub fn take<T: DeserializeOwned>(conn: &mut AnyConnection, id: DbUuid, now: DbTi
     Ok(serde_json::from_str(&content).map_err(Problem::internal)?)
 }
 
-/// Removes objects that can no longer be restored, at most `limit` of them, and returns how many.
-pub fn purge(conn: &mut AnyConnection, now: DbTimestamp, limit: i64) -> Result<usize, Error> {
-    let old: Vec<DbUuid> = deleted_objects::table
-        .filter(deleted_objects::deleted_at.le(DbTimestamp(now.plus(-RESTORABLE))))
-        .order(deleted_objects::deleted_at)
-        .select(deleted_objects::id)
-        .limit(limit)
-        .load(conn)?;
-    Ok(diesel::delete(deleted_objects::table.filter(deleted_objects::id.eq_any(old))).execute(conn)?)
-}
+/// Nothing refers to a deleted object.
+pub const REMOVALS: &[Removal] = &[Removal {
+    deleted: |conn, oldest, (at, id), limit| {
+        let deleted = deleted_objects::table
+            .filter(deleted_objects::deleted_at.le(oldest).and(deleted_objects::deleted_at.ge(at)))
+            .filter(deleted_objects::deleted_at.gt(at).or(deleted_objects::id.gt(id)))
+            .order((deleted_objects::deleted_at, deleted_objects::id))
+            .select((deleted_objects::deleted_at, deleted_objects::id))
+            .limit(limit);
+        Ok(deleted.load(conn)?)
+    },
+    unused: |_, ids| Ok(ids.to_vec()),
+    remove: |conn, ids| {
+        diesel::delete(deleted_objects::table.filter(deleted_objects::id.eq_any(ids))).execute(conn)?;
+        Ok(())
+    },
+}];

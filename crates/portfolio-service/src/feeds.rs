@@ -34,6 +34,7 @@ use crate::{
     auth::Anybody,
     club::Club,
     contests,
+    deletion::{self, CONTESTS, PROJECTS},
     page::{Words, days, semesters},
     projects,
     schema::{contests as contest, projects as project},
@@ -66,9 +67,11 @@ pub async fn projects_feed(who: Anybody, club: Club, state: Data<AppState>) -> R
     who.read(move |conn, _| {
         let entries = load_projects(conn)?.into_iter().map(|(row, (link, description), times)| {
             let span = semesters(Words::english(&state), row.span()?);
-            Ok(Entry { path: "projects", id: row.id, name: row.name, summary: span, description, link, times })
+            Ok(Entry { path: PROJECTS, id: row.id, name: row.name, summary: span, description, link, times })
         });
-        render(&club.origin, ("/feeds/projects.atom", "Projects"), &entries.collect::<Result<Vec<_>, Error>>()?)
+        let (entries, deletion) = (entries.collect::<Result<Vec<_>, Error>>()?, deletion::last(conn, PROJECTS)?);
+        Feed { club: &state.club_name, origin: &club.origin, kind: PROJECTS, title: "Projects", deletion }
+            .render(&entries)
     })
     .await
 }
@@ -89,9 +92,11 @@ pub async fn contests_feed(who: Anybody, club: Club, state: Data<AppState>) -> R
     who.read(move |conn, _| {
         let entries = load_contests(conn)?.into_iter().map(|(row, (link, description), times)| {
             let days = days(Words::english(&state), row.duration()?, club.zone, Language::date);
-            Ok(Entry { path: "contests", id: row.id, name: row.name, summary: days, description, link, times })
+            Ok(Entry { path: CONTESTS, id: row.id, name: row.name, summary: days, description, link, times })
         });
-        render(&club.origin, ("/feeds/contests.atom", "Contests"), &entries.collect::<Result<Vec<_>, Error>>()?)
+        let (entries, deletion) = (entries.collect::<Result<Vec<_>, Error>>()?, deletion::last(conn, CONTESTS)?);
+        Feed { club: &state.club_name, origin: &club.origin, kind: CONTESTS, title: "Contests", deletion }
+            .render(&entries)
     })
     .await
 }
@@ -139,28 +144,44 @@ struct Entry {
     times: (DbTimestamp, DbTimestamp),
 }
 
-/// The feed as an answer. `maud` escapes as XML requires. It would omit the end tag of `link`, so `link` has braces.
-fn render(origin: &str, (path, title): (&str, &str), entries: &[Entry]) -> Result<Reply, Error> {
-    let address = format!("{origin}{path}");
-    let host = Url::parse(origin).map_err(Problem::internal)?;
-    let host = host.host_str().unwrap_or_default();
-    // A feed without entries has never changed.
-    let updated = entries.first().map_or(DateTime::UNIX_EPOCH, |entry| entry.times.1.utc().max(DateTime::UNIX_EPOCH));
-    let feed = html! {
-        (PreEscaped(r#"<?xml version="1.0" encoding="utf-8"?>"#))
-        feed xmlns="http://www.w3.org/2005/Atom" {
-            id { (urn(Uuid::new_v5(&Uuid::NAMESPACE_URL, address.as_bytes()))) }
-            title { (title) " – " (host) }
-            updated { (time(updated)) }
-            author { name { (host) } uri { (origin) "/" } }
-            link rel="self" type=(MEDIA_TYPE) href=(address) {}
-            link rel="alternate" type="text/html" href={ (origin) "/" } {}
-            @for entry in entries { (entry.render(origin)) }
-        }
-    };
-    // Readers compare only the tag, as for calendar feeds: a deleted entry changes the feed, but not `Last-Modified`.
-    Ok(Reply::new(StatusCode::OK, MEDIA_TYPE, feed.into_string().into_bytes())
-        .with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(updated)).to_string()))
+/// A feed without its entries.
+struct Feed<'a> {
+    /// The name of the club, if it is known.
+    club: &'a str,
+    origin: &'a str,
+    /// The first segment of the addresses of the entries' pages.
+    kind: &'a str,
+    title: &'a str,
+    /// When an entry was last deleted.
+    deletion: Option<DbTimestamp>,
+}
+
+impl Feed<'_> {
+    /// The feed as an answer. `maud` escapes as XML requires. It would omit the end tag of `link`, so `link` has braces.
+    fn render(&self, entries: &[Entry]) -> Result<Reply, Error> {
+        let origin = self.origin;
+        let address = format!("{origin}/feeds/{}.atom", self.kind);
+        let host = Url::parse(origin).map_err(Problem::internal)?;
+        let name = if self.club.is_empty() { host.host_str().unwrap_or_default() } else { self.club };
+        // A feed that never had entries has never changed.
+        let changes = entries.first().map(|entry| entry.times.1).into_iter().chain(self.deletion);
+        let updated = changes.max().map_or(DateTime::UNIX_EPOCH, |at| at.utc().max(DateTime::UNIX_EPOCH));
+        let feed = html! {
+            (PreEscaped(r#"<?xml version="1.0" encoding="utf-8"?>"#))
+            feed xmlns="http://www.w3.org/2005/Atom" {
+                id { (urn(Uuid::new_v5(&Uuid::NAMESPACE_URL, address.as_bytes()))) }
+                title { (self.title) " – " (text(name)) }
+                updated { (time(updated)) }
+                author { name { (text(name)) } uri { (origin) "/" } }
+                link rel="self" type=(MEDIA_TYPE) href=(address) {}
+                link rel="alternate" type="text/html" href={ (origin) "/" } {}
+                @for entry in entries { (entry.render(origin)) }
+            }
+        };
+        // Readers compare only the tag, as for calendar feeds.
+        Ok(Reply::new(StatusCode::OK, MEDIA_TYPE, feed.into_string().into_bytes())
+            .with(header::LAST_MODIFIED, HttpDate::from(SystemTime::from(updated)).to_string()))
+    }
 }
 
 impl Entry {

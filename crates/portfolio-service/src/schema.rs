@@ -11,7 +11,8 @@ use service_kit::{
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
     idempotency_keys creations history imported_rows users accounts groups group_admins group_memberships events event_hosts event_levels
-    projects project_members contests contest_teams contest_team_members departures deleted_objects leases copies
+    projects project_members contests contest_teams contest_team_members departures deleted_objects last_deletions leases
+    copies
 };
 
 diesel::table! {
@@ -114,6 +115,11 @@ diesel::table! {
     deleted_objects (id) {
         id -> DbUuid, created_by -> DbUuid, deleted_at -> DbTimestamp, editors -> Text, content -> Text,
     }
+}
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::DbTimestamp;
+    last_deletions (kind) { kind -> Text, deleted_at -> DbTimestamp, }
 }
 diesel::table! {
     use diesel::sql_types::*;

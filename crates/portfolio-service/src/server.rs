@@ -70,7 +70,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     front_pages,
     front_page_paths: pages::PATHS,
     front_form_paths: pages::FORM_PATHS,
-    purge: deletion::purge,
+    removals: deletion::REMOVALS,
     document: Document::openapi,
     interface: OnceLock::new(),
 };
@@ -138,6 +138,19 @@ pub async fn ping(who: Visitor) -> Result<Reply, Failure> {
         description = "What the members of a student club make and take part in: projects, contests, groups, events \
             and accounts elsewhere. Reading needs no sign-in.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
+    ),
+    servers((url = "/", description = "The address of this document")),
+    tags(
+        (name = "users", description = "The members of the club and what they publish."),
+        (name = "accounts", description = "Accounts of members on other sites."),
+        (name = "projects", description = "What members make together, over semesters."),
+        (name = "contests", description = "Contests with their teams and results."),
+        (name = "events", description = "A copy of the booking-service's events."),
+        (name = "groups", description = "Groups with their present and former members."),
+        (name = "history", description = "Who changed what."),
+        (name = "feeds", description = "Atom feeds of projects and contests."),
+        (name = "ping", description = "Whether the service answers."),
+        (name = "additions", description = "Operations that the published definition does not have.")
     ),
     security(("proxy" = []), ("token" = [])),
     modifiers(&Security)

@@ -9,11 +9,11 @@
 //!   directory.
 //! * [`http`]: values read from requests and parts of answers, independent of the service's state.
 //! * [`logging`], [`metrics`]. [`config`]: options, secrets, and the checks of `check-config`.
-//! * [`history`]: who changed what, one row for each change of an object.
+//! * [`history`]: who changed what, one row for each change of an object. [`removal`]: removes old rows.
 //! * [`state`]: what the workers share. [`page`]: layout, language and forms of pages. [`middleware`]: what surrounds
 //!   every request.
 //! * [`lease`]: which replica does a background task.
-//! * [`retention`]: removes what is kept for a time only.
+//! * [`retention`]: when what is kept for a time only is removed.
 //! * [`guard`]: authentication, rights, conditional requests and safe retries of every operation.
 //! * [`audit`]: the list of all changes.
 //! * [`front_page`]: what people see first.
@@ -45,6 +45,7 @@ pub mod middleware;
 pub mod page;
 mod process;
 pub mod progress;
+pub mod removal;
 pub mod retention;
 pub mod routes;
 mod secret;

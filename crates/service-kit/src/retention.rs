@@ -1,10 +1,13 @@
-//! Removes what is kept for a time only: old rows of the history, and what was deleted more than 30 days ago.
+//! The background task that removes what is kept for a time only: old rows of the history, and what was deleted more
+//! than 30 days ago.
+//!
+//! SQLite has one writer, so each transaction is short and a pause follows. What is removed is searched in transactions
+//! that only read, page by page, so an object that something refers to is looked at once in a run.
 
 use std::time::Duration;
 
 use actix_web::web::Data;
 use chrono::TimeDelta;
-use common::time::Timestamp;
 
 use crate::{
     database::{
@@ -12,7 +15,8 @@ use crate::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    history, lease,
+    lease,
+    removal::{first_place, remove_history},
     state::AppState,
 };
 
@@ -25,35 +29,64 @@ const TASK: &str = "retention";
 /// The time between two runs.
 const INTERVAL: Duration = Duration::from_mins(10);
 
-/// How long a replica holds the lease after a step.
+/// How long a replica holds the lease after a transaction.
 const LEASE: TimeDelta = TimeDelta::minutes(1);
 
-/// The most rows of each kind that one transaction removes, so that no request waits long for it.
-const BATCH: i64 = 200;
+/// The pause after each transaction: writes wait for one of a hundred at most.
+const PAUSE: Duration = Duration::from_millis(500);
 
-/// Removes in small transactions, on one replica at a time, until the service ends.
+/// Removes what has expired, on one replica at a time, until the service ends.
 pub(crate) async fn run(state: Data<AppState>) {
-    let me = DbUuid::new();
+    let task = Task { state, me: DbUuid::new() };
     loop {
         tokio::time::sleep(INTERVAL).await;
-        let mut may_have_more = true;
-        while may_have_more {
-            let (step, now) = (state.clone(), state.clock.now());
-            let removed = state.database.write(JobOwner::Internal, move |conn| {
-                let holds_lease = lease::take(conn, TASK, me, DbTimestamp(now), DbTimestamp(now.plus(LEASE)))?;
-                if holds_lease { remove(conn, &step, now, BATCH) } else { Ok(0) }
-            });
-            may_have_more = removed.await.unwrap_or_else(|error| {
-                state.database.log_failure("what has expired could not be removed", error);
-                0
-            }) > 0;
+        if let Err(error) = task.remove_all().await {
+            task.state.database.log_failure("what has expired could not be removed", error);
         }
     }
 }
 
-/// Removes at most `limit` rows of each kind, and returns how many.
-pub fn remove(conn: &mut AnyConnection, state: &AppState, now: Timestamp, limit: i64) -> Result<usize, Error> {
-    let oldest = DbTimestamp(now.plus(-TimeDelta::days(state.history_days.into())));
-    let rows = history::remove_before(conn, oldest, limit)?;
-    Ok(rows + (state.info.purge)(conn, DbTimestamp(now), limit)?)
+struct Task {
+    state: Data<AppState>,
+    me: DbUuid,
+}
+
+impl Task {
+    async fn remove_all(&self) -> Result<(), Error> {
+        let now = self.state.clock.now();
+        let oldest = DbTimestamp(now.plus(-TimeDelta::days(self.state.history_days.into())));
+        while self.step(move |conn| remove_history(conn, oldest)).await?.unwrap_or_default() {}
+        let oldest = DbTimestamp(now.plus(-RESTORABLE));
+        for removal in self.state.info.removals {
+            let mut after = first_place();
+            let page =
+                |after| self.state.database.read(JobOwner::Internal, move |conn| removal.page(conn, oldest, after));
+            while let Some((last, mut ids)) = page(after).await? {
+                after = last;
+                while !ids.is_empty() {
+                    let next = ids.clone();
+                    let Some(done) = self.step(move |conn| removal.remove_some(conn, &next)).await? else {
+                        return Ok(());
+                    };
+                    ids.drain(..done);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One transaction and the pause after it. `None` if another replica has the lease.
+    async fn step<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut AnyConnection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<Option<T>, Error> {
+        let (me, now) = (self.me, self.state.clock.now());
+        let result = self.state.database.write(JobOwner::Internal, move |conn| {
+            let holds_lease = lease::take(conn, TASK, me, DbTimestamp(now), DbTimestamp(now.plus(LEASE)))?;
+            if holds_lease { work(conn).map(Some) } else { Ok(None) }
+        });
+        let result = result.await;
+        tokio::time::sleep(PAUSE).await;
+        result
+    }
 }

@@ -28,8 +28,8 @@ use crate::{
     config::ServerOptions,
     copies::CopyStatuses,
     credentials::Keys,
-    database::{AnyConnection, CredentialOwners, Database, types::DbTimestamp},
-    error::{Error, Failure},
+    database::{CredentialOwners, Database},
+    error::Failure,
     http::{
         Reply,
         etag::{self, ETag},
@@ -43,6 +43,7 @@ use crate::{
         texts::{self, Texts},
     },
     metrics::Metrics,
+    removal::Removal,
 };
 
 /// What distinguishes one service from another.
@@ -80,9 +81,8 @@ pub struct ServiceInfo {
     pub front_page_paths: &'static [&'static str],
     /// The paths to which they send forms.
     pub front_form_paths: &'static [&'static str],
-    /// Removes objects that were deleted more than 30 days before this time, at most this number of each kind, and
-    /// returns how many.
-    pub purge: fn(&mut AnyConnection, DbTimestamp, i64) -> Result<usize, Error>,
+    /// How deleted objects are removed: of each kind after those that refer to it.
+    pub removals: &'static [Removal],
     /// Title, version and description of the OpenAPI document, without the operations.
     pub document: fn() -> OpenApi,
     /// Empty; [`ServiceInfo::interface`] fills it.
@@ -232,9 +232,10 @@ impl AppState {
         let front_pages =
             if has_front_pages { [info.front_page_paths, &COMMON_FRONT_PAGES].concat() } else { Vec::new() };
         let front_forms = if has_front_pages { info.front_form_paths } else { &[] };
+        let club_name = options.pages.club_name.clone().unwrap_or_default();
         let commit = option_env!("REVISION").unwrap_or_default();
         let tag = interface.document_tag.text();
-        let build = [tag.as_str(), &answer_options.options, commit, &program_version()];
+        let build = [tag.as_str(), &answer_options.options, &club_name, commit, &program_version()];
         Data::new(Self {
             info,
             metrics: Metrics::new(info.name, &interface.version, clock.now(), &database, keys),
@@ -250,9 +251,9 @@ impl AppState {
             shutdown_hooks: RwLock::default(),
             paths: interface.operations.with_pages(&[info.page_paths, &front_pages].concat(), front_forms),
             interface,
-            club_name: options.pages.club_name.clone().unwrap_or_default(),
-            club_url: options.pages.club_url.clone(),
             build: etag::fingerprint(&build),
+            club_name,
+            club_url: options.pages.club_url.clone(),
             static_files: options.static_folder.clone().map(|folder| Arc::new(StaticFiles::new(folder))),
             answer_options,
             draining: AtomicBool::new(false),

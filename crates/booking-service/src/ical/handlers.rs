@@ -171,7 +171,8 @@ pub async fn feed(
             None => Criterion::ForFeed(user),
         };
         let answers = Answers { owner: user, all: query.0.attendees.0 };
-        let mut feed = Feed::new(&format!("{} events", club.everyone_group), &club.origin);
+        let name = Some(&shared.club_name).filter(|name| !name.is_empty()).unwrap_or(&club.everyone_group);
+        let mut feed = Feed::new(&format!("{name} events"), &club.origin);
         queries::each(conn, &queries::selection(criterion, today), answers, |event| feed.add(event))?;
         let changed = feed.last_modified();
         let reply = Reply::new(StatusCode::OK, "text/calendar; charset=utf-8", feed.end().into_bytes());

@@ -5,7 +5,10 @@ use rstest::rstest;
 
 use diesel::prelude::*;
 use serde_json::{Value, json};
-use service_kit::database::{schema::history, types::DbTimestamp};
+use service_kit::{
+    database::{AnyConnection, schema::history, types::DbTimestamp},
+    removal::first_place,
+};
 
 use crate::{
     builders::{At, EVERYONE, event, event_body, group, merge, poll, room, text, verified_room},
@@ -406,9 +409,28 @@ fn an_event_without_history_can_become_what_it_was(#[values(Sqlite, Postgres)] b
     }
 }
 
+/// Removes what was deleted until then as the background task does. Returns how many were removed, and how many were
+/// looked at and stay.
+fn remove_deleted_until(conn: &mut AnyConnection, oldest: DbTimestamp) -> (usize, usize) {
+    let (mut removed, mut kept) = (0, 0);
+    for removal in booking_service::deletion::REMOVALS {
+        let mut after = first_place();
+        while let Some((last, ids)) = removal.page(conn, oldest, after).unwrap() {
+            assert!(last > after);
+            kept += (removal.deleted)(conn, last.0, after, 1000).unwrap().len() - ids.len();
+            after = last;
+            let mut rest = ids.as_slice();
+            while !rest.is_empty() {
+                let done = removal.remove_some(conn, rest).unwrap();
+                (removed, rest) = (removed + done, &rest[done..]);
+            }
+        }
+    }
+    (removed, kept)
+}
+
 #[rstest]
 fn what_has_expired_is_removed(#[values(Sqlite, Postgres)] backend: Backend) {
-    use booking_service::deletion::purge;
     use service_kit::history::remove_before;
     let club = Club::start(backend);
     let path = format!("/api/events/{}", event(&club, BOB, At::Place("S516"), (1, 2)));
@@ -428,10 +450,10 @@ fn what_has_expired_is_removed(#[values(Sqlite, Postgres)] backend: Backend) {
     }
     let conn = &mut club.connect();
     let at = |days: i64| DbTimestamp(club.clock.now().plus(chrono::TimeDelta::days(days)));
-    assert_eq!(purge(conn, at(29), 100).unwrap(), 0);
-    // Two events with their rooms, and the poll.
-    assert_eq!(purge(conn, at(31), 100).unwrap(), 5);
-    assert_eq!(purge(conn, at(31), 100).unwrap(), 0);
+    assert_eq!(remove_deleted_until(conn, at(-1)), (0, 0));
+    // The poll, two events with their rooms; a room and a group are looked at and stay.
+    assert_eq!(remove_deleted_until(conn, at(1)), (5, 2));
+    assert_eq!(remove_deleted_until(conn, at(1)), (0, 2));
     let shown = club.by(BOB).get(&format!("/api/events/{past}")).expect(200).json();
     assert_eq!((&shown["room"]["roomId"], &shown["groupName"]), (&json!(stock), &json!("graphics")));
     club.by(BOB).get(&format!("{path}/history")).refused(404, "not-found");

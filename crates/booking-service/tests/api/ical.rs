@@ -314,6 +314,12 @@ fn the_feed_has_what_the_user_belongs_to_administers_or_answered(#[values(Sqlite
 }
 
 #[rstest]
+fn the_calendar_has_the_name_of_the_club(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--club-name", "Digital club"]);
+    assert_eq!(all(&feed(&club, &feed_path(&club, BOB)), "NAME"), ["Digital club events"]);
+}
+
+#[rstest]
 fn an_event_has_its_tags_people_and_dates(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let group = group(&club, "g", &[BOB]);

@@ -59,7 +59,7 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestam
     let teams = teams::Stored::load(conn, id)?;
     let ids = teams.ids();
     let people = People { creator: contest.5, editors: Vec::new() };
-    deletion::store(conn, id, &people, &Stored { contest, teams }, now)?;
+    deletion::store(conn, (deletion::CONTESTS, id), &people, &Stored { contest, teams }, now)?;
     diesel::delete(contests::table.find(id)).execute(conn)?;
     history::deleted(conn, &me.author, &TEAM, &ids)?;
     history::deleted(conn, &me.author, &CONTEST, &[id])

@@ -70,7 +70,7 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestam
         ))
         .load(conn)?;
     let people = People { creator: project.5, editors: members.iter().map(|member| member.0).collect() };
-    deletion::store(conn, id, &people, &Stored { project, members }, now)?;
+    deletion::store(conn, (deletion::PROJECTS, id), &people, &Stored { project, members }, now)?;
     diesel::delete(projects::table.find(id)).execute(conn)?;
     history::deleted(conn, &me.author, &PROJECT, &[id])
 }

@@ -1,7 +1,7 @@
 //! The Atom feeds (RFC 4287).
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
-use chrono::{DateTime, TimeDelta};
+use chrono::{DateTime, FixedOffset, TimeDelta};
 use portfolio_service::feeds;
 use roxmltree::{Document, Node};
 use rstest::rstest;
@@ -77,6 +77,51 @@ fn titles(club: &Club, path: &str) -> Vec<String> {
     titles
 }
 
+/// When a feed says that it has changed.
+fn changed(club: &Club, path: &str) -> DateTime<FixedOffset> {
+    let body = club.anonymous().get(path).expect(200).text();
+    let updated = only(Document::parse(&body).unwrap().root_element(), "updated");
+    DateTime::parse_from_rfc3339(&updated).unwrap()
+}
+
+#[rstest]
+fn the_time_of_the_last_change_never_goes_back(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = club(backend);
+    let only_ones = [project(&club, BOB, "one"), contest(&club, BOB, "one")];
+    for (path, feed) in only_ones.iter().zip(FEEDS) {
+        let before = changed(&club, feed);
+        club.clock.advance(TimeDelta::seconds(2));
+        club.by(ALICE).delete(path).expect(204);
+        assert_eq!(titles(&club, feed), Vec::<String>::new());
+        let after = changed(&club, feed);
+        assert!(after > before);
+        // A wrong clock changes nothing.
+        club.clock.advance(TimeDelta::days(-1));
+        let make: fn(&Club, &str, &str) -> String = if feed.contains("projects") { project } else { contest };
+        club.by(ALICE).delete(&make(&club, BOB, "two")).expect(204);
+        club.clock.advance(TimeDelta::days(1));
+        assert_eq!(changed(&club, feed), after);
+    }
+}
+
+#[rstest]
+fn the_club_is_named(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start_with(backend, &["--public-url", ORIGIN, "--club-name", "Digital <club>"]);
+    for (path, title) in FEEDS.into_iter().zip(["Projects", "Contests"]) {
+        let body = club.anonymous().get(path).expect(200).text();
+        let document = Document::parse(&body).unwrap();
+        let feed = document.root_element();
+        assert_eq!(only(feed, "title"), format!("{title} – Digital <club>"));
+        assert_eq!(only(children(feed, "author")[0], "name"), "Digital <club>");
+    }
+    let title = |path: &str| {
+        let page = club.anonymous().header("accept", "text/html").get(path).expect(200).text();
+        page.split_once("<title>").unwrap().1.split_once("</title>").unwrap().0.to_owned()
+    };
+    assert_eq!(title("/projects"), "Projects – Digital &lt;club&gt;");
+    assert_eq!(title("/"), "Digital &lt;club&gt;");
+}
+
 fn club(backend: Backend) -> Club {
     Club::start_with(backend, &["--public-url", ORIGIN])
 }
@@ -107,8 +152,11 @@ fn what_changed_last_comes_first(#[values(Sqlite, Postgres)] backend: Backend) {
         club.by(BOB).patch(path, json!({"description": "otherwise"})).expect(204);
         club.by(BOB).header("if-none-match", tag).get(feed).expect(200);
         assert_eq!(titles(&club, feed), ["one", "two"]);
+        let before = changed(&club, feed);
+        club.clock.advance(TimeDelta::seconds(2));
         club.by(ALICE).delete(path).expect(204);
         assert_eq!(titles(&club, feed), ["two"]);
+        assert!(changed(&club, feed) > before);
     }
 }
 

@@ -4,9 +4,9 @@ use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 
 use chrono::TimeDelta;
-use portfolio_service::deletion::purge;
+use portfolio_service::deletion::REMOVALS;
 use serde_json::{Value, json};
-use service_kit::database::types::DbTimestamp;
+use service_kit::{database::types::DbTimestamp, removal::first_place};
 
 use crate::{
     builders::{contest, contest_body, member, project, project_body, team},
@@ -73,7 +73,10 @@ fn a_deleted_project_comes_back(#[values(Sqlite, Postgres)] backend: Backend) {
     club.clock.advance(TimeDelta::days(30));
     club.by(CAROL).post(&format!("{path}/restore"), json!({})).refused(404, "not-found");
     let now = DbTimestamp(club.clock.now());
-    assert_eq!(purge(&mut club.connect(), now, 10).unwrap(), 2);
+    let (conn, removal) = (&mut club.connect(), &REMOVALS[0]);
+    let (_, ids) = removal.page(conn, now, first_place()).unwrap().unwrap();
+    assert_eq!((ids.len(), removal.remove_some(conn, &ids).unwrap()), (2, 2));
+    assert!(removal.page(conn, now, first_place()).unwrap().is_none());
     club.by(CAROL).get(&format!("{path}/history")).refused(404, "not-found");
 }
 

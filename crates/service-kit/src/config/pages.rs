@@ -9,7 +9,7 @@ use super::web_address::{absolute_url, is_web_address};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Pages")]
 pub struct PageOptions {
-    /// Name of the club, shown on every page of the service.
+    /// Name of the club, on every page of the service and in its feeds.
     #[arg(global = true, long, env = "CLUB_NAME", value_name = "NAME")]
     pub club_name: Option<String>,
 

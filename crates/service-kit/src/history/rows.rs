@@ -204,7 +204,8 @@ pub fn load_selected(
 }
 
 /// Removes the oldest rows before a time, at most `limit`, and returns how many.
-pub fn remove_before(conn: &mut AnyConnection, oldest: DbTimestamp, limit: i64) -> Result<usize, Error> {
+pub fn remove_before(conn: &mut AnyConnection, oldest: DbTimestamp, limit: usize) -> Result<usize, Error> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let old = history::table.filter(history::at.lt(oldest)).order((history::at, history::id)).limit(limit);
     let old: Vec<i64> = old.select(history::id).load(conn)?;
     Ok(diesel::delete(history::table.filter(history::id.eq_any(old))).execute(conn)?)

@@ -32,6 +32,8 @@ const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'
 pub struct HtmlPage<'a> {
     /// Title and first heading.
     pub title: &'a str,
+    /// What the title names behind that: the club, or nothing.
+    pub site: &'a str,
     /// Its language.
     pub language: Language,
     /// What precedes the main part.
@@ -51,7 +53,7 @@ impl<'a> HtmlPage<'a> {
     #[must_use]
     pub fn new(title: &'a str, body: Markup) -> Self {
         let (language, nothing) = (Language::English, || html! {});
-        Self { title, language, header: nothing(), footer: nothing(), head: nothing(), style: "", body }
+        Self { title, site: "", language, header: nothing(), footer: nothing(), head: nothing(), style: "", body }
     }
 
     /// The page as an answer. Its policy allows no script, and no style but the page's own.
@@ -70,7 +72,10 @@ impl<'a> HtmlPage<'a> {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="color-scheme" content="light dark";
-                    title { (self.title) }
+                    title {
+                        (self.title)
+                        @if !self.site.is_empty() && self.site != self.title { " – " (self.site) }
+                    }
                     link rel="icon" href=(ICON);
                     style { (maud::PreEscaped(style)) }
                     (self.head)

@@ -96,8 +96,14 @@ impl PageContext {
 
     /// A page of this service.
     #[must_use]
-    pub fn page<'a>(&self, title: &'a str, body: Markup) -> HtmlPage<'a> {
-        HtmlPage { language: self.language, header: self.header(), footer: self.footer(), ..HtmlPage::new(title, body) }
+    pub fn page<'a>(&'a self, title: &'a str, body: Markup) -> HtmlPage<'a> {
+        HtmlPage {
+            site: &self.state.club_name,
+            language: self.language,
+            header: self.header(),
+            footer: self.footer(),
+            ..HtmlPage::new(title, body)
+        }
     }
 
     /// A page as an answer.
