@@ -12,8 +12,8 @@ common::codes! {
         "The parameter `q` may have at most 4096 characters, 32 levels of parentheses and 32 comparisons.";
     /// 400: an imported table with bad rows.
     BAD_IMPORT = 400 "bad-import", "The table cannot be imported",
-        "Nothing was imported. Each entry of `violations` names a row, counted from 1 without the header, and a \
-        column. Row 0 is the header, or the whole table.";
+        "Nothing was imported. Each entry of `violations` names a row, as a spreadsheet counts (the header is 1), and a \
+        column. Row 0 is the whole table.";
     /// 400: a login that cannot be finished.
     BAD_LOGIN = 400 "bad-login", "The sign-in cannot be finished",
         "It was begun in another browser, more than ten minutes ago or before ten others, has been finished already, \

@@ -18,14 +18,14 @@ pub const GROUP_NAMESPACE: Uuid = uuid!("28cc04ca-a53d-4938-ac66-699fc2fbd1db");
 
 const MAX_BYTES: u64 = 16 << 20;
 
+/// A mistyped name here would empty the directory, so it is refused.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Entries {
     #[serde(default)]
     users: Vec<User>,
     #[serde(default)]
     groups: Vec<Group>,
-    #[serde(flatten)]
-    unknown: UnknownFields,
 }
 
 #[derive(Deserialize)]
@@ -69,7 +69,7 @@ type UnknownFields = BTreeMap<String, serde_json::Value>;
 
 fn warn(place: &str, unknown: &UnknownFields) {
     for field in unknown.keys() {
-        log::warn!("club directory: unknown field {field:?} {place}");
+        log::warn!("club directory: unknown field {field:?} of {place}");
     }
 }
 
@@ -182,9 +182,8 @@ fn toml_detail(text: &str, error: &toml::de::Error) -> String {
 }
 
 fn snapshot(entries: Entries) -> Result<Snapshot, DirectoryError> {
-    warn("at the top", &entries.unknown);
-    entries.users.iter().for_each(|user| warn(&format!("of the user {:?}", user.name), &user.unknown));
-    entries.groups.iter().for_each(|group| warn(&format!("of the group {:?}", group.name), &group.unknown));
+    entries.users.iter().for_each(|user| warn(&format!("the user {:?}", user.name), &user.unknown));
+    entries.groups.iter().for_each(|group| warn(&format!("the group {:?}", group.name), &group.unknown));
 
     let people = People::new(&entries.users)?;
     let groups = entries.groups.into_iter().map(|group| {
@@ -216,6 +215,13 @@ mod tests {
 
     fn fault(toml: &str) -> String {
         read_as("club.toml", toml.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_mistyped_name_at_the_top_is_no_empty_directory() {
+        let fault = fault("[[user]]\nname = \"anna\"\n");
+        assert!(fault.contains("unknown field `user`"), "{fault}");
+        assert!(read_as("club.json", br#"{"user": []}"#).is_err());
     }
 
     const TOML: &str = r#"

@@ -54,7 +54,7 @@ pub enum Location {
     },
     /// In an uploaded table.
     Cell {
-        /// Number of the data row, from 1, without the header; 0 for the whole file.
+        /// Number of the row, from 1 with the header, as a spreadsheet counts; 0 for the whole file.
         row: usize,
         /// Name of the column, left out for a violation of the whole row.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -159,7 +159,7 @@ fn import_page(visit: &Visit, table: &[u8], problem: Option<&Problem>) -> Reply 
 
 /// What is wrong with a table, row by row.
 fn bad_rows(visit: &Visit, table: &[u8], problem: &Problem) -> Markup {
-    let text = String::from_utf8_lossy(table);
+    let text = rooms::decode(table).unwrap_or_default();
     let lines: Vec<_> = text.lines().collect();
     html! {
         div.refusal role="alert" {
@@ -170,7 +170,7 @@ fn bad_rows(visit: &Visit, table: &[u8], problem: &Problem) -> Markup {
                     li {
                         (visit.count("row", *row)) @if let Some(column) = column { ", " (column) } ": "
                         span lang="en" { (violation.message) }
-                        @if let Some(line) = lines.get(*row).filter(|_| *row > 0) { br; code { (line) } }
+                        @if let Some(line) = row.checked_sub(1).and_then(|index| lines.get(index)) { br; code { (line) } }
                     }
                 }
             } }

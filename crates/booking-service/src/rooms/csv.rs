@@ -17,7 +17,18 @@ pub fn decode(bytes: &[u8]) -> Option<Cow<'_, str>> {
     let text = SHIFT_JIS.decode_without_bom_handling_and_without_replacement(bytes)?;
     // Text in another encoding often decodes to these.
     let is_odd = |character| matches!(character, '\u{80}' | '\u{e000}'..='\u{f8ff}');
-    (has_common_character(bytes) && !text.contains(is_odd)).then_some(text)
+    let is_certain = has_common_character(bytes) && !text.contains(is_odd) || is_half_width_japanese(&text);
+    is_certain.then_some(text)
+}
+
+/// Whether a text has letters, kana and kanji besides ASCII, among them words in half-width katakana. One such letter
+/// alone is more likely a Western one.
+fn is_half_width_japanese(text: &str) -> bool {
+    let is_half_width = |character: &char| matches!(character, '\u{ff66}'..='\u{ff9f}');
+    let mut words = text.split(|character| !is_half_width(&character)).filter(|word| !word.is_empty()).peekable();
+    words.peek().is_some()
+        && words.all(|word| word.chars().count() > 1)
+        && text.chars().all(|character| character.is_ascii() || character.is_alphabetic())
 }
 
 /// Whether text of code page 932 has a character whose first byte is below 0xA0, as kana and most kanji have. Bytes above
@@ -169,17 +180,21 @@ mod tests {
 
     #[test]
     fn what_is_not_certain_is_not_decoded() {
-        let latin: [&[u8]; 5] = [b"Caf\xe9", b"G\xe9n\xe9ral", b"\xc4\xd6", b"S\xe4le", b"R\xe9sidence"];
+        let latin: [&[u8]; 5] = [b"Caf\xe9", b"G\xe9n\xe9ral", b"\xdcbung", b"S\xe4le", b"R\xe9sidence"];
         for bytes in latin {
             assert_eq!(decode(bytes), None, "{bytes:?}");
         }
         assert_eq!(decode(b"\xef\xbb\xbf\x8d\x75"), None, "a byte order mark of UTF-8 before another encoding");
         assert_eq!(decode(b"\x83\x65\xf0\x40"), None, "a character for private use");
-        for text in ["テスト", "会議室", "講義室501"] {
+        for text in ["テスト", "会議室", "講義室−２"] {
             assert_eq!(decode(&EUC_JP.encode(text).0), None, "{text}");
         }
-        assert_eq!(decode("ﾃｽﾄ".as_bytes()).unwrap(), "ﾃｽﾄ");
-        assert_eq!(decode(&SHIFT_JIS.encode("ﾃｽﾄ").0), None, "the same bytes are Western letters and EUC-JP");
+        for text in ["ﾃｽﾄ", "ﾎﾞｰﾄﾞ,501", "A-ｺｰｽ"] {
+            assert_eq!(decode(text.as_bytes()).unwrap(), text);
+            assert_eq!(decode(&SHIFT_JIS.encode(text).0).unwrap(), text);
+        }
+        assert_eq!(decode(&SHIFT_JIS.encode("ｱ").0), None, "the same byte is a Western letter");
+        assert_eq!(decode(&SHIFT_JIS.encode("ﾃｽﾄ･").0), None, "as in EUC-JP");
     }
 
     proptest! {

@@ -21,6 +21,7 @@ mod wire;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
+    csv::decode,
     handlers::{import_recorded, parent, recorded, target},
     interval::Interval,
     wire::{ResponseRoom, check_span, out_of_order},

@@ -29,7 +29,7 @@ const COLUMNS: [&str; 6] = [SUBJECT, START_DATE, END_DATE, START_TIME, END_TIME,
 /// A valid data row: `start < end`, a location that is not blank and has at most [`MAX_LOCATION`] characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedRoom {
-    /// The number of the data row, from 1; see [`parse`].
+    /// The number of the row; see [`parse`].
     pub row: usize,
     /// The location as written.
     pub place: String,
@@ -42,7 +42,7 @@ pub struct ImportedRoom {
 /// One error in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellError {
-    /// The number of the data row, from 1; 0 is the header, or the file as a whole.
+    /// The number of the row; 0 is the file as a whole.
     pub row: usize,
     /// The column by its name in the contract; `None` if the error is not about one column.
     pub column: Option<String>,
@@ -57,8 +57,8 @@ const DELIMITERS: [char; 3] = [';', '\t', ','];
 
 /// Parses a CSV file of rooms with local times in `zone`. A local time that occurs twice is the earlier instant.
 ///
-/// Data rows are numbered from 1, without the header and rows of blank cells. Columns are found by name, regardless of
-/// case and surrounding white space. Other columns are ignored.
+/// Rows have the numbers that a spreadsheet shows, from 1, also the header and rows of blank cells. Columns are found by
+/// name, regardless of case and surrounding white space. Other columns are ignored.
 ///
 /// # Errors
 /// All errors in the file, in the order of the file. After an error in the header no row is read. Rows after the first
@@ -68,23 +68,25 @@ pub fn parse(bytes: &[u8], zone: Tz) -> Result<Vec<ImportedRoom>, Vec<CellError>
     let unknown_encoding = || of_file(Rule::UnknownEncoding, "the encoding is not certain; save the file as UTF-8");
     let Some(text) = decode(bytes) else { return unknown_encoding() };
     let count_columns = |delimiter: &char| {
-        let header = records(&text, *delimiter).next().unwrap_or_default();
+        let (_, header) = records(&text, *delimiter).next().unwrap_or_default();
         COLUMNS.iter().filter(|column| header.cells.iter().any(|cell| is_name(cell, column))).count()
     };
     let delimiter = DELIMITERS.into_iter().max_by_key(count_columns).unwrap_or(',');
     let mut records = records(&text, delimiter);
     let header = match records.next() {
         None => return of_file(Rule::EmptyFile, "the file has no header row"),
-        Some(Record { fault: Some(fault), .. }) => return of_file(Rule::BadQuotes, fault),
+        Some((number, Record { fault: Some(fault), .. })) => {
+            return Err(vec![error(number, None, Rule::BadQuotes, fault)]);
+        }
         // UTF-16 without a byte order mark.
-        Some(header) if header.cells.iter().any(|cell| cell.contains('\0')) => return unknown_encoding(),
-        Some(header) => Header::read(&header)?,
+        Some((_, header)) if header.cells.iter().any(|cell| cell.contains('\0')) => return unknown_encoding(),
+        Some((number, header)) => Header::read(number, &header)?,
     };
 
     let mut rooms = Vec::new();
     let mut errors = Vec::new();
-    for (number, record) in (1..).zip(records) {
-        if number > MAX_ROWS {
+    for (count, (number, record)) in (1..).zip(records) {
+        if count > MAX_ROWS {
             errors.push(error(number, None, Rule::TooManyRows, &format!("a file has at most {MAX_ROWS} rows")));
             break;
         }
@@ -98,10 +100,10 @@ pub fn parse(bytes: &[u8], zone: Tz) -> Result<Vec<ImportedRoom>, Vec<CellError>
     if errors.is_empty() { Ok(rooms) } else { Err(errors) }
 }
 
-/// The records that are not blank.
-fn records(text: &str, delimiter: char) -> impl Iterator<Item = Record> {
-    Records::new(text, delimiter)
-        .filter(|record| record.fault.is_some() || !record.cells.iter().all(|cell| is_blank(cell)))
+/// The records that are not blank, with their numbers.
+fn records(text: &str, delimiter: char) -> impl Iterator<Item = (usize, Record)> {
+    let numbered = (1..).zip(Records::new(text, delimiter));
+    numbered.filter(|(_, record)| record.fault.is_some() || !record.cells.iter().all(|cell| is_blank(cell)))
 }
 
 /// If a missing quotation mark has one in a later row that fits it, what is between them is one cell with line breaks.
@@ -126,17 +128,17 @@ struct Header {
 }
 
 impl Header {
-    fn read(record: &Record) -> Result<Self, Vec<CellError>> {
+    fn read(number: usize, record: &Record) -> Result<Self, Vec<CellError>> {
         let mut errors = Vec::new();
         let positions = COLUMNS.map(|column| {
             let cells = record.cells.iter().enumerate();
             let mut matches = cells.filter(|(_, name)| is_name(name, column)).map(|(position, _)| position);
             let position = matches.next();
             if position.is_none() {
-                errors.push(error(0, Some(column), Rule::MissingColumn, "the header does not name this column"));
+                errors.push(error(number, Some(column), Rule::MissingColumn, "the header does not name this column"));
             }
             if matches.next().is_some() {
-                errors.push(error(0, Some(column), Rule::Duplicate, "the header names this column twice"));
+                errors.push(error(number, Some(column), Rule::Duplicate, "the header names this column twice"));
             }
             position.unwrap_or_default()
         });

@@ -59,6 +59,8 @@ pub async fn create(
 }
 
 /// One series of events
+///
+/// Its rule, its remaining events by time, and the dates that were skipped because they could not be booked.
 #[utoipa::path(
     tags = ["events", "additions"],
     operation_id = "getEventSeries",

@@ -231,7 +231,7 @@ fn files_of_spreadsheets_in_japan_are_imported(#[values(Sqlite, Postgres)] backe
     let utf_16 = format!("\u{feff}{}", text.replace(',', "\t")).encode_utf16().flat_map(u16::to_be_bytes).collect();
     assert_eq!(send(utf_16).expect(201).json(), made);
     let quote = format!("{HEADER},Note\n{ROW},\"projector\n{ROW},\n{ROW},\n").replace("2030/04/04", "2031/4/4");
-    assert_eq!(rows(&send(quote.into_bytes()).refused(400, "bad-import")), [(1, "bad-quotes".to_owned())]);
+    assert_eq!(rows(&send(quote.into_bytes()).refused(400, "bad-import")), [(2, "bad-quotes".to_owned())]);
     let latin = send(b"Subject\xe9".to_vec()).refused(400, "bad-import");
     assert_eq!(rows(&latin), [(0, "unknown-encoding".to_owned())]);
 }
@@ -411,7 +411,7 @@ fn an_import_is_refused_if_events_would_conflict(#[values(Sqlite, Postgres)] bac
         let problem = import(&club, ALICE, query, &table).refused(409, "room-conflict");
         assert_eq!(each(&problem["conflicts"], "eventId"), taken);
         assert_eq!(each(&problem["freeTimes"], "timeStart"), ["2030-04-04T20:00:00+09:00"]);
-        assert_eq!(rows(&problem), [(2, "events-conflict".to_owned())]);
+        assert_eq!(rows(&problem), [(3, "events-conflict".to_owned())]);
     }
     let verified = club.by(BOB).get("/api/rooms?onlyVerified=true").json();
     assert_eq!(verified, json!([]), "all rows or none");
@@ -497,7 +497,7 @@ fn an_import_makes_verified_rooms_of_all_rows(#[values(Sqlite, Postgres)] backen
     assert_eq!(club.by(BOB).get("/api/rooms").json(), made);
     // A second import with a duplicate row returns the same rooms.
     let again = import(&club, ALICE, "", &format!("{HEADER}\n{ROW}\n{ROW}\nx,2030/05/01,2030/05/01,1.00,02:00,S516"));
-    assert_eq!(again.expect(400).json()["violations"][0]["row"], 3);
+    assert_eq!(again.expect(400).json()["violations"][0]["row"], 4);
     let again = format!("{HEADER}\n{ROW}\nclub,2030/05/01,2030/05/01,01:00,02:00,S516\n{ROW}\n");
     let again = import(&club, ALICE, "", &again).expect(201).json();
     assert_eq!((&again[0], &again[2]), (&made[0], &made[0]));
@@ -515,7 +515,7 @@ fn a_bad_row_imports_nothing_and_all_bad_rows_are_listed(#[values(Sqlite, Postgr
         .iter()
         .map(|v| (v["row"].as_u64().unwrap(), text(&v["column"]), text(&v["code"])))
         .collect();
-    let expected = [(2, "Start date", "bad-date"), (2, "End time", "bad-time"), (2, "Location", "blank")];
+    let expected = [(3, "Start date", "bad-date"), (3, "End time", "bad-time"), (3, "Location", "blank")];
     assert_eq!(found, expected.map(|(row, column, code)| (row, column.to_owned(), code.to_owned())));
     let inside = format!("{HEADER}\n{ROW}\nclub,2030/04/04,2030/04/04,20:00,22:00,s516\n");
     let problem = import(&club, ALICE, "", &inside).refused(400, "bad-import");
@@ -533,7 +533,7 @@ fn an_import_must_not_overlap_verified_rooms(#[values(Sqlite, Postgres)] backend
     let overlapping = format!("{HEADER}\nx,2030/04/04,2030/04/04,20:00,22:00,s516");
     let problem = import(&club, ALICE, "", &overlapping).refused(409, "room-overlap");
     assert_eq!(problem["rooms"], json!(each(&first, "roomId")));
-    assert_eq!(rows(&problem), [(1, "overlaps-room".to_owned())]);
+    assert_eq!(rows(&problem), [(2, "overlaps-room".to_owned())]);
     let minutes = (0..150).map(|n| {
         format!("x,2030/4/4,2030/4/4,{}:{:02},{}:{:02},S516\n", 18 + n / 60, n % 60, 18 + (n + 1) / 60, (n + 1) % 60)
     });

@@ -363,7 +363,7 @@ fn problem_schema(fields: Option<RefOr<Schema>>, codes: &[&'static Code], legacy
     let violation = ObjectBuilder::new()
         .property("pointer", string("Where in the body, as a JSON pointer (RFC 6901)"))
         .property("parameter", string("Or which parameter of the path or the query"))
-        .property("row", number("Or which row of a table, counted from 1 without the header; 0 for all of it"))
+        .property("row", number("Or which row of a table, as a spreadsheet counts (the header is 1); 0 for all of it"))
         .property("column", string("And which column, by name"))
         .property("code", string(Rule::CODES).enum_values(Some(rules)))
         .property("message", string("The rule in words"))

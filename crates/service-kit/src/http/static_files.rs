@@ -2,7 +2,8 @@
 //!
 //! * A path is the service's own when its first segment is `api` or that of a path in [`ROOT_PATHS`]; no file is looked
 //!   for there, so a mistyped path of an operation is answered with a problem. Routes go first anyway.
-//! * Any other path is a file of the folder, or `index.html`, as with `try_files {path} /index.html` of other servers.
+//! * Any other path is a file of the folder, or `index.html`, as with `try_files {path} /index.html` of other servers. Only
+//!   a file below `/assets/` that does not exist is 404: a page of an older version asks for it.
 //! * The tag of a file is of its content: a deployment often gives new files the time, the length and even the inode of
 //!   the old ones, and replicas should agree.
 
@@ -38,6 +39,9 @@ use crate::error::Failure;
 
 /// The page of a front end that has only one.
 const INDEX: &str = "index.html";
+
+/// The folder in which bundlers put what pages load.
+const ASSETS: &str = "assets/";
 
 /// The folder of well-known files (RFC 8615), the only name that may begin with a dot.
 const WELL_KNOWN: &str = ".well-known";
@@ -106,10 +110,13 @@ impl StaticFiles {
         let nothing = || Problem::new(code::NOT_FOUND).detail("There is no such path.");
         let path = relative(req.path());
         let find = move || {
-            if let Some(path) = path
-                && let Some(open_file) = self.open(&path)?
-            {
-                return Ok(Some((open_file, path, true)));
+            if let Some(path) = path {
+                if let Some(open_file) = self.open(&path)? {
+                    return Ok(Some((open_file, path, true)));
+                }
+                if path.starts_with(ASSETS) {
+                    return Ok(None);
+                }
             }
             Ok(self.open(INDEX)?.map(|open_file| (open_file, INDEX.to_owned(), false)))
         };
@@ -191,7 +198,7 @@ fn relative(path: &str) -> Option<String> {
 /// The `Cache-Control` of a file. Bundlers put files with a hash of the content in the name into `assets/`; such a file
 /// never changes.
 fn caching(path: &str) -> &'static str {
-    let stem = path.strip_prefix("assets/").and_then(|path| path.rsplit_once('.')).map(|(stem, _)| stem);
+    let stem = path.strip_prefix(ASSETS).and_then(|path| path.rsplit_once('.')).map(|(stem, _)| stem);
     let is_hashed = stem.and_then(|stem| stem.rsplit_once(['-', '.'])).is_some_and(|(_, hash)| {
         // Words have no digits, dates no letters.
         hash.len() >= 8

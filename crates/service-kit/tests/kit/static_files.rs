@@ -84,7 +84,6 @@ fn files_and_pages_are_served_and_nothing_else() {
         "/apis",
         "/assets",
         "/elsewhere",
-        "/assets/gone-1a2B3c4D.css",
         "/favicon.ico",
         "/.well-known/change-password",
     ] {
@@ -96,6 +95,9 @@ fn files_and_pages_are_served_and_nothing_else() {
         }
     }
     assert_eq!(server.get("/robots.txt").header("x-content-type-options"), Some("nosniff"));
+    for path in ["/assets/gone-1a2B3c4D.css", "/assets/", "/assets/x/y"] {
+        get(&server, path, "Accept: */*").refused(404, "not-found");
+    }
 }
 
 #[test]

@@ -278,9 +278,9 @@ fn write_missing_rows<W>(service: &str, world: &W, builders: &[(&str, Builder<W>
 }
 
 /// Calls every operation of the document as every caller and compares the statuses with the table of the service. With
-/// `UPDATE_DOCS` set, writes the rows of new operations first. It does not change rows.
+/// `UPDATE_DOCS=1`, writes the rows of new operations first. It does not change rows.
 pub fn check_access<W>(service: &str, world: &W, builders: &[(&str, Builder<W>)], callers: &[Caller<'_>]) {
-    if env::var_os("UPDATE_DOCS").is_some() {
+    if env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
         write_missing_rows(service, world, builders, callers);
     }
     let (rows, operations) = (table(service), Operation::all());

@@ -24,10 +24,10 @@ pub struct Contract {
     pub types: &'static str,
 }
 
-/// Asserts that a file of the repository has this content. With `UPDATE_DOCS` set, writes the file first.
+/// Asserts that a file of the repository has this content. With `UPDATE_DOCS=1`, writes the file first.
 pub fn pinned(path: &str, expected: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
-    if std::env::var_os("UPDATE_DOCS").is_some() {
+    if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
         fs::write(&file, expected).unwrap();
     }
     let present = fs::read_to_string(&file).unwrap_or_default();
@@ -41,7 +41,7 @@ pub fn pinned(path: &str, expected: &str) {
     );
 }
 
-/// Asserts that the part of a document between the markers of this name has this content. With `UPDATE_DOCS` set, writes
+/// Asserts that the part of a document between the markers of this name has this content. With `UPDATE_DOCS=1`, writes
 /// it first.
 pub fn pinned_part(path: &str, name: &str, expected: &str) {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap();
