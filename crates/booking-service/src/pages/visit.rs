@@ -166,7 +166,7 @@ pub fn typed<T: FromStr<Err = (Rule, &'static str)>>(
     field: &str,
     violations: &mut Violations,
 ) -> Option<T> {
-    let value = form.get(field).parse();
+    let value = form.get(field).parse::<T>();
     value.inspect_err(|(rule, message)| violations.push(format!("/{field}"), *rule, *message)).ok()
 }
 

@@ -136,7 +136,7 @@ impl FromRequest for Upload {
             while let Some(part) = parts.next_field().await.map_err(|_| broken())? {
                 let name = part.name().unwrap_or_default().to_owned();
                 let value = part.bytes().await.map_err(|_| broken())?;
-                for part in [name.as_bytes(), &value] {
+                for part in [name.as_bytes(), &value[..]] {
                     content.extend(part.len().to_be_bytes());
                     content.extend(part);
                 }
