@@ -135,7 +135,8 @@ pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
         .await
     } else {
         who.update(polls::changed(id, visit.now, visit.zone), move |conn, me| {
-            let request = change(conn, &form, &get_detail(conn, id)?.slots, &visit)?;
+            let slots = get_detail(conn, id)?.slots;
+            let request = change(conn, &form, &slots, &visit)?;
             changes::update(conn, id, &request.to_change(visit.zone)?, me, visit.now)?;
             Ok(see_other(format!("/polls/{id}")))
         })

@@ -112,7 +112,8 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
             // A dry run, because what is in the way of a booking is only known under its locks.
             let who = who.dry_run(lists).queued_by(&venue);
             who.create(move |conn, me| {
-                let draft = held_place(conn, event_form::draft(conn, &form, visit.zone)?)?;
+                let draft = event_form::draft(conn, &form, visit.zone)?;
+                let draft = held_place(conn, draft)?;
                 let mut new = NewSeries { draft, rule: rule.clone(), exdates: left_out(&form), skips_conflicts: false };
                 if lists {
                     new.exdates.clear();
