@@ -234,7 +234,11 @@ fn copied(conn: &mut AnyConnection, visit: &Visit, id: DbUuid) -> Result<Form, E
     }
     let start = visit.local(event.row.starts_at).date();
     let weeks = (visit.today() - start).num_weeks().max(0).unsigned_abs() + 1;
-    form.set("date", start.checked_add_days(Days::new(7 * weeks)).unwrap_or(start).to_string());
+    let later = |day: chrono::NaiveDate| day.checked_add_days(Days::new(7 * weeks)).unwrap_or(day).to_string();
+    form.set("date", later(start));
+    if !form.get("endDate").is_empty() {
+        form.set("endDate", later(visit.local(event.row.ends_at).date()));
+    }
     form.set("room", "");
     form.set("place", &event.row.place);
     Ok(form)
