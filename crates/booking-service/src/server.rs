@@ -231,7 +231,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         .map_err(failed)?;
     interface.await?;
     let state = AppState::new(&INFO, &config.server, db.clone(), clock.clone(), club.answer_options());
-    sync_at_start(&state, &at_start, &club, config.demo).await;
+    sync_at_start(&state, &club, config.demo).await;
     if config.demo {
         demo::fill(&at_start, &club, clock.now()).await.map_err(failed)?;
     }
@@ -264,13 +264,13 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
 
 /// Copies users and groups from the directory, if there is one. An error does not stop the start. A sync that takes
 /// longer than five seconds continues in the background, but the demonstration data waits for its members.
-async fn sync_at_start(state: &Data<AppState>, db: &Database, club: &Club, is_demo: bool) {
+async fn sync_at_start(state: &Data<AppState>, club: &Club, is_demo: bool) {
     if club.directory.is_none() {
         return;
     }
-    let (state, db, club, now) = (state.clone(), db.clone(), club.clone(), state.clock.now());
+    let (state, club, now) = (state.clone(), club.clone(), state.clock.now());
     let sync = actix_web::rt::spawn(async move {
-        let outcome = users::sync::run(&db, &club, false, now).await;
+        let outcome = users::sync::run(&state.database, &club, false, now).await;
         state.copies.record(directory::COPY, now, &outcome);
         if let Err(error) = outcome {
             state.database.log_failure("users and groups are not up to date", error);

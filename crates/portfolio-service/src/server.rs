@@ -193,7 +193,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let state = AppState::new(&INFO, &config.server, db.clone(), clock.clone(), answer_options);
     let at_start = db.for_start();
     let failed = |error: Error| io::Error::other(error.describe());
-    sync::start(&state, &at_start, &club, config.sync_interval, config.demo).await;
+    sync::start(&state, &club, config.sync_interval, config.demo).await;
     if config.demo {
         demo::fill(&at_start, &club, clock.now()).await.map_err(failed)?;
     }

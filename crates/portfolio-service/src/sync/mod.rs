@@ -161,21 +161,20 @@ fn check_clock(conn: &mut AnyConnection, now: DbTimestamp) -> Result<(), Error> 
 
 /// Copies the directory at the start and then every `minutes`, or only at the start if that is 0. The service also
 /// starts if the directory cannot be read, and does not wait for a slow one, but the demonstration data waits for its
-/// members. The first copy is written by `at_start`.
-pub async fn start(state: &Data<AppState>, at_start: &Database, club: &Club, minutes: u64, is_demo: bool) {
+/// members.
+pub async fn start(state: &Data<AppState>, club: &Club, minutes: u64, is_demo: bool) {
     if club.directory.is_none() {
         return;
     }
-    let (state, at_start, club) = (state.clone(), at_start.clone(), club.clone());
+    let (state, club) = (state.clone(), club.clone());
     let (sender, receiver) = tokio::sync::oneshot::channel();
     actix_web::rt::spawn(async move {
-        let mut is_clock_wrong = attempt(&state, &at_start, &club).await;
-        drop(at_start);
+        let mut is_clock_wrong = attempt(&state, &club).await;
         let _ = sender.send(());
         while is_clock_wrong || minutes > 0 {
             let pause = if is_clock_wrong { CLOCK_RETRY } else { Duration::from_secs(60 * minutes) };
             tokio::time::sleep(pause).await;
-            is_clock_wrong = attempt(&state, &state.database, &club).await;
+            is_clock_wrong = attempt(&state, &club).await;
         }
     });
     let patience = if is_demo { Duration::MAX } else { FIRST_SYNC_TIMEOUT };
@@ -185,9 +184,9 @@ pub async fn start(state: &Data<AppState>, at_start: &Database, club: &Club, min
 }
 
 /// Returns whether the clock is wrong.
-async fn attempt(state: &AppState, db: &Database, club: &Club) -> bool {
+async fn attempt(state: &AppState, club: &Club) -> bool {
     let now = state.clock.now();
-    let result = run(db, club, false, now).await;
+    let result = run(&state.database, club, false, now).await;
     state.copies.record(COPY, now, &result);
     let Err(error) = result else { return false };
     let is_clock_wrong = matches!(&error, Error::Problem(problem) if problem.code() == codes::WRONG_CLOCK);
