@@ -291,7 +291,7 @@ fn a_sqlite_file_that_comes_back_is_used_again() {
 #[test]
 fn a_server_that_takes_no_writes_is_named_at_the_start() {
     let club = Club::start(Backend::Postgres);
-    let url = club.url().replace("options=", "options=-cdefault_transaction_read_only%3Don%20");
+    let url = format!("{}&options=-cdefault_transaction_read_only%3Don", club.url());
     let (_, error, status) = outcome(Command::new(PROGRAM).args(["--database-url", &url, "migrate"]));
     assert!(status == Some(1) && error.contains("default_transaction_read_only is on"), "{error}");
     let migrate = format!("{PROGRAM} --database-url \"$TEST_POSTGRES_URL\" migrate");
