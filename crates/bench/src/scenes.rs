@@ -68,7 +68,7 @@ const fn page(name: &'static str, service: Service, requests: fn(&Facts) -> Requ
 const PROJECTS: usize = 100;
 
 /// All scenes. For each service, those that write come last, because they change what others read.
-pub const ALL: [Scene; 35] = [
+pub const ALL: [Scene; 36] = [
     reading("week", Service::Booking, Bound::Spread, |f| get(f, &f.events(7))),
     reading("calendar", Service::Booking, Bound::General, |f| get(f, &f.events(92))),
     reading("search", Service::Booking, Bound::General, |f| get(f, &format!("/api/events?dateBegin={}", f.today))),

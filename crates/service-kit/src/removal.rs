@@ -26,11 +26,14 @@ const PAGE: i64 = 500;
 /// The place of a deleted object in the order of removal: when it was deleted, and its id.
 pub type Place = (DbTimestamp, DbUuid);
 
+/// Finds the deleted objects of a kind: until a time, after a place, at most this number.
+pub type Search = fn(&mut AnyConnection, DbTimestamp, Place, i64) -> Result<Vec<Place>, Error>;
+
 /// How the deleted objects of a kind are removed.
 #[derive(Debug)]
 pub struct Removal {
-    /// Those deleted until a time, in order, after a place and at most so many.
-    pub deleted: fn(&mut AnyConnection, DbTimestamp, Place, i64) -> Result<Vec<Place>, Error>,
+    /// The deleted ones, in order.
+    pub deleted: Search,
     /// Those of some that are deleted and that nothing refers to.
     pub unused: fn(&mut AnyConnection, &[DbUuid]) -> Result<Vec<DbUuid>, Error>,
     /// Removes these.

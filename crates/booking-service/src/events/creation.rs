@@ -82,14 +82,14 @@ impl Draft {
         self.has_time_of(event)
             && (name, description) == (&event.name, &event.description)
             && (*shared, *open, *group) == (event.shared, event.open, event.group_id)
-            && BTreeSet::from_iter(self.admins()) == BTreeSet::from_iter(admins.iter().copied())
+            && self.admins().into_iter().collect::<BTreeSet<_>>() == admins.iter().copied().collect()
     }
 
     /// Whether these are the tags of an event.
     pub fn has_tags(&self, present: &[EventTag]) -> bool {
         let of_event = present.iter().map(|tag| (tags::key(&tag.name), tag.locked));
         let of_draft = self.tags.iter().rev().map(|(name, locked)| (tags::key(name), *locked));
-        BTreeMap::from_iter(of_event) == BTreeMap::from_iter(of_draft)
+        of_event.collect::<BTreeMap<_, _>>() == of_draft.collect()
     }
 
     /// Whether it takes the same room for the same time as before. Then conflicts, which only an import leaves, keep

@@ -66,13 +66,13 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         rows.truncate(usize::try_from(MAX_ROWS).unwrap_or(usize::MAX));
         // A search may end before its months do.
         let end = if is_cut { rows.last().map(|row| (row.starts_at, row.id)) } else { selection.until };
-        let list = |month: NaiveDate, after: &str| {
+        let part = |month: NaiveDate, after: &str| {
             let month = month.format("%Y-%m").to_string();
             let filters = FILTERS.map(|name| (name, typed.get(name))).into_iter();
             let parameters = filters.chain([("after", after)]).filter(|(_, value)| !value.is_empty());
             address("/events", &[("month", month.as_str())].into_iter().chain(parameters).collect::<Vec<_>>())
         };
-        let of_month = |month: NaiveDate| list(month, "");
+        let of_month = |month: NaiveDate| part(month, "");
         let shown = |month: NaiveDate| visit.language.month(month);
         let (mut day, last) = (None, next.pred_opt().unwrap_or(next));
         let searched_to = end.map_or_else(|| shown(last), |(at, _)| visit.language.date(visit.local(at).date()));
@@ -94,7 +94,7 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
                 (event_row(row, &visit, false))
             }
             @if let Some((at, id)) = end {
-                p { a href=(list(month, &format!("{} {id}", at.0))) { (visit.text("next-rows")) } }
+                p { a href=(part(month, &format!("{} {id}", at.0))) { (visit.text("next-rows")) } }
             }
         };
         let title = if words.is_empty() {

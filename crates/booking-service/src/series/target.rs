@@ -109,13 +109,13 @@ pub fn record_change(
     conn: &mut AnyConnection,
     before: &Series,
     after: &Series,
-    changed: &[Event],
+    events: &[Event],
     by: &Author,
     zone: Tz,
 ) -> Result<bool, Error> {
     let mut changes = history::difference(&SERIES, &own_fields(before, zone), &own_fields(after, zone));
     let mut is_changed = !changes.is_empty();
-    for old in changed {
+    for old in events {
         let Some(new) = after.events.iter().find(|new| new.row.id == old.row.id) else { continue };
         let [old, new] = [event_fields(old, zone)?, event_fields(new, zone)?].map(Value::Object);
         changes.extend(history::difference(&SERIES, &old, &new));

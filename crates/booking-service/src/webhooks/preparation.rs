@@ -86,16 +86,15 @@ pub fn next(
 ) -> Result<Option<Prepared>, Error> {
     let Some((mut delivery, webhook)) = next_due(conn, webhook, now)? else { return Ok(None) };
     let mut merged = Vec::new();
-    let task = match earlier_due(conn, &delivery)? {
-        Some(due_at) => Task::Wait(due_at),
-        None => {
-            let body = match delivery.body.take() {
-                Some(body) => Some(body),
-                None => write(conn, &mut delivery, &webhook, &mut merged, (club, texts, now))?,
-            };
-            let body = if is_too_late(conn, &delivery, club, now)? { None } else { body };
-            body.map_or(Task::Drop, |body| request(&webhook, delivery.id, body, &club.keys, now))
-        }
+    let task = if let Some(due_at) = earlier_due(conn, &delivery)? {
+        Task::Wait(due_at)
+    } else {
+        let body = match delivery.body.take() {
+            Some(body) => Some(body),
+            None => write(conn, &mut delivery, &webhook, &mut merged, (club, texts, now))?,
+        };
+        let body = if is_too_late(conn, &delivery, club, now)? { None } else { body };
+        body.map_or(Task::Drop, |body| request(&webhook, delivery.id, body, &club.keys, now))
     };
     let Delivery { id, object_id: object, kind, attempts, .. } = delivery;
     Ok(Some(Prepared { id, webhook: webhook.id, object, kind, attempts, merged, task }))

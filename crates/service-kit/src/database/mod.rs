@@ -83,8 +83,8 @@ pub const ROWS_PER_STATEMENT: usize = 1000;
 const STREAMED_CHECKOUT_FACTOR: u32 = 10;
 
 /// How long the work of a start may wait for a connection or a lock, and how long it may take.
-const START_CHECKOUT: Duration = Duration::from_secs(60);
-const START_WORK: Duration = Duration::from_secs(3600);
+const START_CHECKOUT: Duration = Duration::from_mins(1);
+const START_WORK: Duration = Duration::from_hours(1);
 
 /// How long [`Database::close`] waits for the threads of an executor.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ pub struct Database {
     statements: Counter,
     queue_metrics: Arc<QueueMetrics>,
     // Dropped last, as fields are dropped in this order.
-    _lock: Option<Arc<DatabaseLock>>,
+    lock: Option<Arc<DatabaseLock>>,
 }
 
 /// An executor and what makes its connections.
@@ -137,7 +137,7 @@ impl Database {
         if let Some(last) = applied.last() {
             log::info!("applied {} migrations to {url}, up to schema version {last}", applied.len());
         }
-        Ok(Self { _lock: lock, ..Self::open(url, limits) })
+        Ok(Self { lock, ..Self::open(url, limits) })
     }
 
     /// Prepares the executors. A connection is made for the first job of its thread, so an unreachable database shows
@@ -160,7 +160,7 @@ impl Database {
         let default_size = if url.is_postgres() { 8 } else { 4 };
         let reader = pool("database", limits.connections.unwrap_or(default_size));
         let writer = if url.is_postgres() { reader.clone() } else { pool("database-writer", 1) };
-        Self { reader, writer, limits, statements, queue_metrics: Arc::default(), _lock: None }
+        Self { reader, writer, limits, statements, queue_metrics: Arc::default(), lock: None }
     }
 
     /// Another handle to the database, with one connection, for the work of a start. No request waits for that work, so it
@@ -168,7 +168,7 @@ impl Database {
     #[must_use]
     pub fn for_start(&self) -> Self {
         let limits = Limits { connections: Some(1), checkout: START_CHECKOUT, work: START_WORK };
-        Self { _lock: self._lock.clone(), ..Self::open(&self.reader.manager.url, limits) }
+        Self { lock: self.lock.clone(), ..Self::open(&self.reader.manager.url, limits) }
     }
 
     /// Runs `work` on one snapshot of the database, which is not older than the call.

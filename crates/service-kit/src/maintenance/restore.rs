@@ -101,7 +101,9 @@ pub fn restore(
     for version in applied {
         say(&format!("brought up to schema version {version}"));
     }
-    silenced.iter().for_each(|line| say(line));
+    for line in &silenced {
+        say(line);
+    }
     if let Some(former) = former {
         say(&format!("the former database is {}", former.display()));
     }
