@@ -52,6 +52,8 @@ function forBrowsers(document) {
   const securitySchemes = Object.fromEntries(schemes.filter(([name]) => !cookies.has(name)));
   return {
     ...withoutCookies(document, cookies),
+    // The page shows the document of its own server.
+    servers: undefined,
     paths: Object.fromEntries(paths),
     components: { ...document.components, securitySchemes },
   };

@@ -48,7 +48,7 @@ fn list_selection(
     let mut end = None;
     let events = match page.load()? {
         Load::Page(bounds) => {
-            let part = search::bounded(conn, selection, bounds.after)?;
+            let part = queries::searched_part(conn, selection, bounds.after)?;
             end = part.until;
             queries::load_page(conn, &part, order, &bounds)?
         }

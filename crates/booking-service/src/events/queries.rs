@@ -24,7 +24,7 @@ use crate::{
         EVERYONE,
         queries::{self as groups, Group},
     },
-    period_filter::load_page_of_span,
+    period_filter::{Lengths, load_page_of_span},
     rooms::queries::{self as rooms, Room},
     schema::{
         attendees, event_admins, event_tags, events, group_admins, group_members, groups as group_rows, room_admins,
@@ -32,6 +32,9 @@ use crate::{
     },
     users::queries::active_ids,
 };
+
+/// The most events that an answer to a search compares, without those that last longer than a day.
+const MAX_COMPARED: i64 = 1000;
 
 /// The columns of an event.
 #[derive(Debug, Clone, Queryable, Selectable)]
@@ -259,7 +262,24 @@ pub fn load_versions(
     Ok(ordered(selection, order, bounds).select((events::id, (events::updated_at, answers, withdrawn))).load(conn)?)
 }
 
-pub(super) fn ordered(
+/// The part of a search that one answer is about: of the events after a position, as many as it compares. A selection
+/// without words stays as it is.
+pub fn searched_part(
+    conn: &mut AnyConnection,
+    search: &Selection,
+    after: Option<Position>,
+) -> Result<Selection, Error> {
+    if search.words.is_empty() {
+        return Ok(search.clone());
+    }
+    let lengths = if search.is_of_span() { Lengths::Short(after.map(|(at, _)| at)) } else { search.lengths };
+    let all = Selection { lengths, words: Vec::new(), ..search.clone() };
+    let last = ordered(&all, Order::Start, &PageBounds { after, rows: 1 }).offset(MAX_COMPARED - 1);
+    let until = last.select((events::starts_at, events::id)).first(conn).optional()?;
+    Ok(Selection { until, ..search.clone() })
+}
+
+fn ordered(
     selection: &Selection,
     order: Order,
     bounds: &PageBounds<Position>,

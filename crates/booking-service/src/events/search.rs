@@ -2,31 +2,24 @@
 //! ([`place_key`]), so case, width and kinds of dashes do not matter, and without word boundaries, which Japanese does not
 //! have.
 //!
-//! Events are compared one by one, at most [`MAX_COMPARED`] for an answer. The folded name and description of each is
-//! stored, because folding takes longer than reading; names of groups and tags are few and are folded at each search.
+//! Events are compared one by one, a bounded number for an answer (`queries::searched_part`). The folded name and
+//! description of each is stored, because folding takes longer than reading; names of groups and tags are few and are
+//! folded at each search.
 
 use common::problem::{Problem, Rule};
-use diesel::{OptionalExtension, prelude::*, sql_types::Bool};
+use diesel::{prelude::*, sql_types::Bool};
 use service_kit::{
-    database::{AnyConnection, MultiBackend, PageBounds, types::DbUuid},
+    database::{AnyConnection, MultiBackend, types::DbUuid},
     error::Error,
 };
 
-use super::{
-    queries::{Order, Position, ordered},
-    selection::Selection,
-};
 use crate::{
-    period_filter::Lengths,
     rooms::place::place_key,
     schema::{event_tags, events, groups, tags},
 };
 
 /// The most words of a search.
 const MAX_WORDS: usize = 8;
-
-/// The most events that an answer compares, not counting those that last longer than a day.
-pub const MAX_COMPARED: i64 = 1000;
 
 /// The most groups and tags whose names are compared.
 const MAX_NAMES: i64 = 10_000;
@@ -100,19 +93,6 @@ pub fn find(conn: &mut AnyConnection, words: &[String]) -> Result<Vec<Word>, Err
     };
     let word = |word: &String| Word { pattern: pattern(word), groups: with(&groups, word), tags: with(&tags, word) };
     Ok(words.iter().map(word).collect())
-}
-
-/// The part of a search that one answer is about: of the events behind a position, as many as it compares. A selection
-/// without words stays as it is.
-pub fn bounded(conn: &mut AnyConnection, search: &Selection, after: Option<Position>) -> Result<Selection, Error> {
-    if search.words.is_empty() {
-        return Ok(search.clone());
-    }
-    let lengths = if search.is_of_span() { Lengths::Short(after.map(|(at, _)| at)) } else { search.lengths };
-    let all = Selection { lengths, words: Vec::new(), ..search.clone() };
-    let last = ordered(&all, Order::Start, &PageBounds { after, rows: 1 }).offset(MAX_COMPARED - 1);
-    let until = last.select((events::starts_at, events::id)).first(conn).optional()?;
-    Ok(Selection { until, ..search.clone() })
 }
 
 /// The pattern of the texts that contain a word.

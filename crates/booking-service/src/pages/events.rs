@@ -26,7 +26,7 @@ use crate::{
     auth::{Caller, SignedIn},
     events::{
         parse_filter,
-        queries::{Order, Position, Row, load_rows},
+        queries::{Order, Position, Row, load_rows, searched_part},
         search,
         selection::{Criterion, Selection},
     },
@@ -60,7 +60,7 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         let selection = Selection::new(criterion).between((Some(visit.midnight(month)), Some(visit.midnight(next))));
         let selection = selection.containing(search::find(conn, &words)?);
         let after = position_of(typed.get("after"));
-        let selection = search::bounded(conn, &selection, after)?;
+        let selection = searched_part(conn, &selection, after)?;
         let mut rows = load_rows(conn, &selection, Order::Start, &PageBounds { after, rows: MAX_ROWS + 1 })?;
         let is_cut = i64::try_from(rows.len()).is_ok_and(|rows| rows > MAX_ROWS);
         rows.truncate(usize::try_from(MAX_ROWS).unwrap_or(usize::MAX));

@@ -195,7 +195,7 @@ mod tests {
             assert_eq!(decode(&SHIFT_JIS.encode(text).0).unwrap(), text);
         }
         assert_eq!(decode(&SHIFT_JIS.encode("ｱ").0), None, "the same byte is a Western letter");
-        assert_eq!(decode(&SHIFT_JIS.encode("ﾃｽﾄ･").0), None, "as in EUC-JP");
+        assert_eq!(decode(&SHIFT_JIS.encode("ﾃｽﾄ･ﾃｽﾄ").0), None, "a sign is as likely a Western one");
     }
 
     proptest! {

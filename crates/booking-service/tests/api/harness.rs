@@ -7,6 +7,7 @@ use std::{
         mpsc,
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use actix_web::rt::System;
@@ -117,7 +118,13 @@ impl Club {
         }
         let url: Url = url.parse().unwrap();
         let clock = Clock::default();
-        let agent = Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            // The service closes a connection that has been idle for 5 seconds.
+            .max_idle_age(Duration::from_secs(2))
+            .build()
+            .into();
         let hour = AtomicI64::new(clock.now().micros() / HOUR);
         let mut club = Self { services: Vec::new(), clock, config, hour, url, agent, folder, _database: database };
         club.start_another();

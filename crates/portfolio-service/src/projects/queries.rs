@@ -358,13 +358,12 @@ fn replace_members(
         return Ok(());
     }
     with_connection!(conn, c => diesel::update(projects::table.find(id)).set(projects::updated_at.eq(now)).execute(c)?);
-    let gone: Vec<_> = former.keys().filter(|user| !members.contains_key(user)).collect();
+    let gone: Vec<_> = former.keys().filter(|user| !members.contains_key(user)).copied().collect();
     let stored = project_members::table.filter(project_members::project_id.eq(id));
     for users in gone.chunks(ROWS_PER_STATEMENT) {
-        let gone = stored.filter(project_members::user_id.eq_any(users.iter().copied()));
-        with_connection!(conn, c => diesel::delete(gone).execute(c)?);
+        with_connection!(conn, c => diesel::delete(stored.filter(project_members::user_id.eq_any(users))).execute(c)?);
     }
-    if gone.contains(&&me) {
+    if gone.contains(&me) {
         departures::record(conn, id, me, now)?;
     }
     let row = |(user, span): (&DbUuid, &MemberSpan)| {

@@ -1,6 +1,6 @@
 //! A real service on a real database for each test, and a client that checks every answer against the OpenAPI document.
 
-use std::{sync::mpsc, thread::JoinHandle};
+use std::{sync::mpsc, thread::JoinHandle, time::Duration};
 
 use actix_web::rt::System;
 use clap::Parser;
@@ -100,7 +100,13 @@ impl Club {
         }
         let url: Url = url.parse().unwrap();
         let clock = Clock::default();
-        let agent = Agent::config_builder().http_status_as_error(false).max_redirects(0).build().into();
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            // The service closes a connection that has been idle for 5 seconds.
+            .max_idle_age(Duration::from_secs(2))
+            .build()
+            .into();
         let mut club = Self { services: Vec::new(), clock, config, url, agent, folder, _database: database };
         club.start_another();
         club

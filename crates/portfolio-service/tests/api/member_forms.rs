@@ -332,7 +332,7 @@ fn contests_and_teams_are_made_changed_and_deleted(#[values(Sqlite, Postgres)] b
         set(&mut form, name, value);
     }
     let refused = page::check(&send(&club, BOB, "/contests/new", &form).expect(400));
-    assert!(refused.contains("id=\"f-until-error\">This cannot be read."), "{refused}");
+    assert!(refused.contains("id=\"f-until-error\">Please write the time like 18:30."), "{refused}");
     set(&mut form, "until", "2026-04-03T09:00");
     let refused = page::check(&send(&club, BOB, "/contests/new", &form).expect(400));
     assert!(refused.contains("id=\"f-until-error\">The end must be after the start."), "{refused}");

@@ -43,7 +43,7 @@ const LAYOUT: Layout = Layout {
         ("teams", &["contest_teams", "contest_team_members"]),
         ("contests", &["contests"]),
         ("departures", &["departures"]),
-        ("deletion", &["deleted_objects"]),
+        ("deletion", &["deleted_objects", "last_deletions"]),
     ],
     foreign_writes: &[ForeignWrites {
         file: "teams/queries.rs",

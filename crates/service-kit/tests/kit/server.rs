@@ -256,9 +256,10 @@ impl Connection {
 
     /// Reads until the server closes the connection.
     pub fn read_to_end(&mut self) -> String {
-        let mut text = String::new();
-        self.0.read_to_string(&mut text).unwrap();
-        text
+        let mut bytes = Vec::new();
+        self.0.read_to_end(&mut bytes).unwrap();
+        // The body may be compressed.
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Reads one answer.
