@@ -83,7 +83,7 @@ fn whoever_leaves_takes_the_privilege_along(#[values(Sqlite, Postgres)] backend:
     let all = with_members(&[], &[]);
     let replica = start_with_file(&mut club, &all);
     for name in [BOB, CAROL, DAVE] {
-        club.by(ALICE).patch(&format!("/api/users/{}/privileged", id(name)), json!({})).expect(204);
+        club.by(ALICE).patch(&format!("/api/users/{}/privileged", id(name)), json!({"privileged": true})).expect(204);
     }
     let mut fewer = all.clone();
     fewer["users"][2]["state"] = json!("deactivated");
