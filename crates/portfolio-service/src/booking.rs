@@ -10,11 +10,10 @@ use club_issuer::outbound::{
     http::{HeaderMap, header},
 };
 use common::time::Timestamp;
-use service_kit::{
-    config::{DirectoryOptions, Secret, SecretOption, absolute_url},
-    database::types::{DbTimestamp, DbUuid},
-};
+use service_kit::config::{DirectoryOptions, Secret, SecretOption, absolute_url};
 use url::Url;
+
+pub use self::answer::{BookingEvent, EventChange};
 
 /// Events of a page. With 5000 attendees each, a page is still smaller than the limit of an answer, 64 MiB.
 pub const PAGE_SIZE: usize = 200;
@@ -109,31 +108,6 @@ impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "booking-service: {}", self.message)
     }
-}
-
-/// An event of the booking-service.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
-pub struct BookingEvent {
-    pub id: DbUuid,
-    pub name: String,
-    pub description: String,
-    pub place: String,
-    pub since: DbTimestamp,
-    pub until: DbTimestamp,
-    /// The ids of its administrators, sorted, without repeats.
-    pub hosts: Vec<DbUuid>,
-}
-
-/// The state of an event in a list of the booking-service.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventChange {
-    /// The id of the event.
-    pub id: DbUuid,
-    /// When the event was last changed, by the clock of the booking-service. Older versions do not send it.
-    pub changed_at: Option<Timestamp>,
-    /// The event, or `None` when it is deleted.
-    pub event: Option<BookingEvent>,
 }
 
 /// A page of a list. Older versions of the booking-service send the whole list as one page.

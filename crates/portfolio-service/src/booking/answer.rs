@@ -17,8 +17,6 @@ use serde::{
 };
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
-use super::{BookingEvent, EventChange};
-
 /// The most bytes of an event in an answer, with thousands of attendees.
 const EVENT_BYTES: usize = 1 << 20;
 
@@ -29,6 +27,31 @@ const KEPT_BYTES: usize = 16 << 20;
 /// The longest name and place, and the longest description, in characters (contract, booking "Types").
 const NAME_LENGTH: usize = 32;
 const DESCRIPTION_LENGTH: usize = 10_000;
+
+/// An event of the booking-service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the columns are explained in the migrations")]
+pub struct BookingEvent {
+    pub id: DbUuid,
+    pub name: String,
+    pub description: String,
+    pub place: String,
+    pub since: DbTimestamp,
+    pub until: DbTimestamp,
+    /// The ids of its administrators, sorted, without repeats.
+    pub hosts: Vec<DbUuid>,
+}
+
+/// The state of an event in a list of the booking-service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventChange {
+    /// The id of the event.
+    pub id: DbUuid,
+    /// When the event was last changed, by the clock of the booking-service. Older versions do not send it.
+    pub changed_at: Option<Timestamp>,
+    /// The event, or `None` when it is deleted.
+    pub event: Option<BookingEvent>,
+}
 
 /// The fields of an event in the booking-service's JSON that the copy needs.
 #[derive(Deserialize)]
