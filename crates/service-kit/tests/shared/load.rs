@@ -72,7 +72,8 @@ impl Service {
         let written = log.clone();
         std::thread::spawn(move || lines.for_each(|line| written.lock().unwrap().push(line)));
         let agent = Agent::config_builder().http_status_as_error(false).max_redirects(0).timeout_global(Some(PATIENCE));
-        let agent: Agent = agent.build().into();
+        // The service closes a connection that has been idle for 5 seconds.
+        let agent: Agent = agent.max_idle_age(Duration::from_secs(2)).build().into();
         // The demonstration is complete.
         until("the service is ready", || {
             agent.get(format!("{origin}/readyz")).call().is_ok_and(|answer| answer.status() == 200)
