@@ -48,7 +48,8 @@ impl Seeded {
             Backend::Postgres => postgres_schema(),
         };
         let (output, error, status) = seed(service, &url);
-        assert_eq!((error.as_str(), status), ("", Some(0)));
+        // On a slow machine, the error output has the progress.
+        assert_eq!(status, Some(0), "{error}");
         Self { service, url, output, _folder: folder }
     }
 

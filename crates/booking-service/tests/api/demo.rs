@@ -184,7 +184,8 @@ fn concurrent_fills_fill_once(#[values(Sqlite, Postgres)] backend: Backend) {
         }
     });
     assert_eq!(groups_made_here(&mut club.connect()), 3);
-    assert!((270..=330).contains(&list(&club, "/api/events").len()));
+    // One fill makes that many on any day.
+    assert!((270..=375).contains(&list(&club, "/api/events").len()));
     assert_eq!(double_bookings(&club), []);
     // The demo makes no member of a real directory privileged.
     assert_eq!(club.by(BOB).get("/api/users/me").json()["privileged"], false);

@@ -187,7 +187,8 @@ fn a_directory_that_never_answers_delays_neither_start_nor_shutdown() {
     process.signal("TERM");
     let begun = Instant::now();
     assert_eq!(process.wait().code(), Some(0));
-    assert!(begun.elapsed() < Duration::from_secs(2), "took {:?}", begun.elapsed());
+    // Less than a request to the directory may take.
+    assert!(begun.elapsed() < Duration::from_secs(5), "took {:?}", begun.elapsed());
 }
 
 #[test]

@@ -341,21 +341,21 @@ fn an_issuer_that_does_not_answer_delays_only_requests_with_tokens() {
         let tokens = [(); 10].map(|()| scope.spawn(by_token));
         // The service requests the keys on this connection and gets no answer.
         let connection = listener.accept().unwrap();
-        let others = Instant::now();
         for _ in 0..20 {
             club.anonymous().get("/api/v1/users").expect(200);
         }
-        assert!(others.elapsed() < Duration::from_secs(2), "{:?}", others.elapsed());
+        assert!(!tokens.iter().any(|token| token.is_finished()));
         for answer in tokens.map(|token| token.join().unwrap()) {
             answer.refused(503, "unavailable");
         }
         drop(connection);
     });
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let first = begun.elapsed();
+    assert!(first < Duration::from_secs(20), "{first:?}");
     // Later tokens are not delayed again.
     let begun = Instant::now();
     by_token().refused(503, "unavailable");
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < first / 2, "{:?} after {first:?}", begun.elapsed());
 }
 
 /// Runs a command and returns its status and its output without warnings.

@@ -29,8 +29,8 @@ diesel::table! {
     items (id) { id -> BigInt, }
 }
 
-/// The longest time that a caller may wait for an answer, for any state of the database.
-const MAX_WAIT: Duration = Duration::from_secs(3);
+/// The longest time that a caller waits for an answer, for any state of the database, on a machine with other work.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// The owner of jobs in tests that do not depend on owners.
 const OWNER: JobOwner = JobOwner::Internal;
@@ -93,7 +93,7 @@ fn paused_read() -> (impl FnMut(&mut AnyConnection) -> Result<i64, Error> + Send
     let work = move |conn: &mut AnyConnection| {
         let seen = count(conn)?;
         begun.send(()).unwrap();
-        ended.recv_timeout(Duration::from_secs(5)).unwrap();
+        ended.recv_timeout(Duration::from_secs(30)).unwrap();
         Ok(seen)
     };
     (work, Pause { has_begun, end })
@@ -113,7 +113,7 @@ struct Pause {
 
 impl Pause {
     fn has_begun(&self) {
-        self.has_begun.recv_timeout(Duration::from_secs(5)).unwrap();
+        self.has_begun.recv_timeout(Duration::from_secs(30)).unwrap();
     }
 
     fn end(&self) {
@@ -244,14 +244,11 @@ fn a_writer_that_waits_for_a_lock_is_503_in_time_and_reads_go_on(#[values(Sqlite
     block_on(async {
         // More writes than connections: some wait for the lock, others for a connection.
         let writes = (0..5).map(|id| soon(db.write(OWNER, move |conn| insert(conn, id))));
-        let read = async {
-            let started = Instant::now();
-            assert_eq!(db.read(owner(1), count).await.unwrap(), 0);
-            started.elapsed()
-        };
-        let (writes, read) = tokio::join!(join_all(writes), read);
+        let writes = async { (join_all(writes).await, Instant::now()) };
+        let read = async { (db.read(owner(1), count).await.unwrap(), Instant::now()) };
+        let ((writes, refused_at), (found, read_at)) = tokio::join!(writes, read);
         assert!(writes.into_iter().all(|written| status(written) == 503));
-        assert!(read < Duration::from_secs(1), "{read:?}");
+        assert!(found == 0 && read_at < refused_at);
         batch(&mut holder, "COMMIT").unwrap();
         soon(db.write(OWNER, |conn| insert(conn, 1))).await.unwrap();
         assert_eq!(db.read(OWNER, count).await.unwrap(), 1);
@@ -322,7 +319,7 @@ fn a_later_page_waits_when_a_new_request_is_refused(#[values(Sqlite, Postgres)] 
     let (end, ended) = std::sync::mpsc::channel();
     block_on(async {
         let long = db.read(OWNER, move |_| {
-            ended.recv_timeout(Duration::from_secs(5)).unwrap();
+            ended.recv_timeout(Duration::from_secs(30)).unwrap();
             Ok(())
         });
         let others = async {
@@ -583,7 +580,7 @@ fn writes_whose_callers_have_given_up_leave_the_queue(#[values(Sqlite, Postgres)
         sql_query("BEGIN IMMEDIATE").execute(&mut other).unwrap();
         (database.url.clone(), "COMMIT")
     };
-    let limits = Limits { connections: None, checkout: Duration::from_secs(2), work: Duration::from_millis(200) };
+    let limits = Limits { connections: None, checkout: Duration::from_secs(2), work: Duration::from_secs(1) };
     let db = Database::open(&url, limits);
     block_on(async {
         for round in 0..2 {

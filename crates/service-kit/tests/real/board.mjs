@@ -48,7 +48,7 @@ try {
   const [name, value] = COOKIE.split('=');
   await context.addCookies([{ name, value, url: ORIGIN }]);
   const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(120_000);
   const [errors, statuses] = [[], []];
   page.on('console', (message) => ['error', 'warning'].includes(message.type()) && errors.push(message.text()));
   page.on('pageerror', (error) => errors.push(String(error)));

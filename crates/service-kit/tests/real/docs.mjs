@@ -13,7 +13,7 @@ const browser = await launch();
 try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(120_000);
   const [elsewhere, errors] = [[], []];
   await context.route((url) => url.origin !== ORIGIN && url.protocol !== 'data:', (route) => {
     elsewhere.push(route.request().url());

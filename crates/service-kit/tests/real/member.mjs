@@ -14,7 +14,7 @@ try {
   const signIn = async (name, locale) => {
     const context = await browser.newContext({ viewport: { width: 360, height: 740 }, locale });
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(120_000);
     await page.goto(`${ORIGIN}/`);
     await follow(page, () => page.getByRole('main').getByRole('link', { name: /Sign in|ログイン/ }).click());
     await follow(page, () => page.getByText(`@${name}`, { exact: true }).click());

@@ -14,7 +14,7 @@ try {
     const [name, value] = COOKIE.split('=');
     await context.addCookies([{ name, value, url: ORIGIN }]);
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(120_000);
     let at = '';
     const report = (what) => wrong.push(`${locale} ${at}: ${what}`);
     // The status of a refusal is no fault of its page.

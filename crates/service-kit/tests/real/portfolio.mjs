@@ -16,7 +16,7 @@ try {
       viewport: { width: 320, height: 740 }, locale, extraHTTPHeaders: { 'X-Forwarded-User': name },
     });
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(120_000);
     await page.goto(`${ORIGIN}/`);
     return page;
   };
