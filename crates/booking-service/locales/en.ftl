@@ -102,8 +102,6 @@ problem-not-a-member = Only members can sign in
 problem-not-a-member-about = Your account is not in the club's directory. Whoever runs this service can add it there.
 problem-name-taken = The sign-in name belongs to another person
 problem-name-taken-about = Another account has already signed in under this name. Whoever runs this service can resolve this.
-problem-unusable-name = The account has no name that can be used
-problem-unusable-name-about = A sign-in name has 1 to 32 of the characters A-Z a-z 0-9 _ . @ + -. Choose one at the sign-in provider.
 
 polls = Polls
 polls-waiting = Polls that wait for me

@@ -93,8 +93,6 @@ problem-not-a-member = ログインできるのは部員だけです
 problem-not-a-member-about = このアカウントは部員名簿にありません。管理者が登録できます。
 problem-name-taken = このログイン名は別の人のものです
 problem-name-taken-about = 別のアカウントがこの名前でログインしたことがあります。管理者が解決できます。
-problem-unusable-name = 使えるログイン名がありません
-problem-unusable-name-about = ログイン名は A-Z a-z 0-9 _ . @ + - の1文字から32文字です。ログイン先のサービスで設定してください。
 
 polls = 日程調整
 polls-waiting = 回答待ちの日程調整

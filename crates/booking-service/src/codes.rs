@@ -18,10 +18,6 @@ common::codes! {
     BAD_LOGIN = 400 "bad-login", "The sign-in cannot be finished",
         "It was begun in another browser, more than ten minutes ago or before ten others, has been finished already, \
         or was refused by the sign-in provider. Sign in again.";
-    /// 403: an account at the sign-in provider whose name cannot be used.
-    UNUSABLE_NAME = 403 "unusable-name", "The account has no name that can be used",
-        "The sign-in provider gives the account no sign-in name of 1 to 32 of the characters A-Z a-z 0-9 _ . @ + -. \
-        Choose one there, then sign in again.";
     /// 403: a person whom the directory does not list.
     NOT_A_MEMBER = 403 "not-a-member", "Only members can sign in",
         "The club's directory does not list the account. The operator of the service can add it there.";
@@ -65,6 +61,9 @@ common::codes! {
     /// 409: more webhooks than the club may have.
     TOO_MANY_WEBHOOKS = 409 "too-many-webhooks", "There are too many webhooks",
         "A club has at most 100 webhooks. Delete one that is not needed.";
+    /// 409: more tags than an event may have.
+    TOO_MANY_TAGS = 409 "too-many-tags", "There are too many tags",
+        "An event has at most 100 tags. Remove one that is not needed.";
     /// 409: a delivery of a webhook that is off.
     WEBHOOK_OFF = 409 "webhook-off", "The webhook is off",
         "Switch it on first (`isOn`).";

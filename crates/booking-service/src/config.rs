@@ -1,6 +1,7 @@
 //! The command line: every option is a flag and an environment variable.
 
 mod periods;
+mod providers;
 mod sign_in;
 mod webhooks;
 
@@ -24,7 +25,7 @@ use uuid::Uuid;
 
 pub use self::{
     periods::Periods,
-    sign_in::{Addresses, ClientAuth, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy},
+    sign_in::{Addresses, ClientAuth, GroupAtProvider, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy},
     webhooks::WebhookOptions,
 };
 use crate::limits::LimitOptions;
@@ -235,10 +236,19 @@ impl Config {
         if is_blank(&self.everyone_group) || self.everyone_group.chars().count() > 32 {
             faults.push("--everyone-group must have 1 to 32 characters".to_owned());
         }
-        if self.sign_in.sign_in == Some(SignInPolicy::Directory) && matches!(self.directory(), Ok(None)) {
+        if self.sign_in.sign_in == Some(SignInPolicy::Directory)
+            && matches!(self.directory(), Ok(None))
+            && !self.sign_in.has_rules()
+        {
             faults.push("--sign-in directory needs --directory-file or --traq-url".to_owned());
         }
-        match self.sign_in.provider(&self.server) {
+        if self.sign_in.sign_in == Some(SignInPolicy::Anyone) && self.sign_in.has_rules() {
+            faults.push("--sign-in anyone and a rule on who may become a member are both given".to_owned());
+        }
+        if self.sign_in.sign_in.is_none() && self.sign_in_policy() == Ok(SignInPolicy::Anyone) {
+            faults.extend(self.sign_in.unrestricted(self.directory.traq_url.as_ref()));
+        }
+        match self.provider() {
             Err(provider_faults) => faults.extend(provider_faults),
             Ok(None) => faults.extend(self.server.development_faults(MISSING_PROVIDER)),
             Ok(Some(_)) => {}
@@ -265,7 +275,7 @@ impl Config {
                 "development mode: everybody on this machine can sign in as any user, at /dev/sign-in".to_owned(),
             );
         }
-        let has_provider = matches!(self.sign_in.provider(&self.server), Ok(Some(_)));
+        let has_provider = matches!(self.provider(), Ok(Some(_)));
         if has_provider && self.sign_in.sign_in.is_none() && self.sign_in_policy() == Ok(SignInPolicy::Anyone) {
             warnings.push(
                 "without a directory, everybody with an account of the provider becomes a member by signing in; \
@@ -280,7 +290,7 @@ impl Config {
     /// user: there is no sign-in provider, and only this machine can reach the service.
     #[must_use]
     pub fn is_development(&self) -> bool {
-        let has_no_provider = matches!(self.sign_in.provider(&self.server), Ok(None));
+        let has_no_provider = matches!(self.provider(), Ok(None));
         has_no_provider && self.server.development_faults(MISSING_PROVIDER).is_empty()
     }
 
@@ -305,9 +315,7 @@ impl Config {
         let key = match secret {
             Some(key) => key,
             // Without a provider the service starts in development mode only.
-            None if self.server.is_loopback() && matches!(self.sign_in.provider(&self.server), Ok(None)) => {
-                RANDOM_KEY.clone()?
-            }
+            None if self.server.is_loopback() && matches!(self.provider(), Ok(None)) => RANDOM_KEY.clone()?,
             None => {
                 return Err("--secret-key is needed with a sign-in provider and on any address but loopback".to_owned());
             }
@@ -327,12 +335,21 @@ impl Config {
         Ok(Keys::new(&key))
     }
 
+    /// The sign-in provider, if one is configured.
+    ///
+    /// # Errors
+    /// The errors in the options, one line each.
+    pub fn provider(&self) -> Result<Option<ProviderSettings>, Vec<String>> {
+        self.sign_in.provider(&self.server, self.directory.traq_url.as_ref())
+    }
+
     /// The policy on who becomes a member by signing in.
     ///
     /// # Errors
     /// One line that describes the error in the options.
     pub fn sign_in_policy(&self) -> Result<SignInPolicy, String> {
-        let default = if self.directory()?.is_some() { SignInPolicy::Directory } else { SignInPolicy::Anyone };
+        let is_restricted = self.directory()?.is_some() || self.sign_in.has_rules();
+        let default = if is_restricted { SignInPolicy::Directory } else { SignInPolicy::Anyone };
         Ok(self.sign_in.sign_in.unwrap_or(default))
     }
 

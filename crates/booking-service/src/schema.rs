@@ -23,6 +23,7 @@ diesel::table! {
         id -> DbUuid, name -> Text, display_name -> Text, icon -> Text, state -> SmallInt, privileged -> Bool,
         feed_nonce -> Nullable<Text>, created_at -> DbTimestamp, updated_at -> DbTimestamp,
         imported_feed_hash -> Nullable<Binary>, in_directory -> Bool, display_name_changed_at -> DbTimestamp,
+        email -> Nullable<Text>,
     }
 }
 diesel::table! {

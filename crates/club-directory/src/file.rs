@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
+use club_issuer::joining::comparable_address;
 use serde::Deserialize;
 use url::Url;
 use uuid::{Uuid, uuid};
@@ -36,6 +37,7 @@ struct User {
     display_name: Option<String>,
     real_name: Option<String>,
     icon: Option<String>,
+    email: Option<String>,
     state: Option<State>,
     #[serde(default)]
     bot: bool,
@@ -100,7 +102,14 @@ impl User {
             let fault = format!("the icon of the user {:?} must be an absolute http or https address", self.name);
             return Err(DirectoryError::Unfit(fault));
         }
+        let email = self.email.as_deref().map(|address| {
+            comparable_address(address).ok_or_else(|| {
+                let fault = format!("the email of the user {:?} must be an e-mail address", self.name);
+                DirectoryError::Unfit(fault)
+            })
+        });
         Ok(DirectoryUser {
+            email: email.transpose()?,
             id: self.id(),
             state: self.state()?,
             display_name: self.display_name.unwrap_or_else(|| self.name.clone()),
@@ -260,6 +269,7 @@ mod tests {
                     display_name: "Anna A.".into(),
                     real_name: Some("Anna Arai".into()),
                     icon: Some("https://club.example/anna.png".into()),
+                    email: None,
                     state: UserState::Suspended,
                 },
                 DirectoryUser {
@@ -268,6 +278,7 @@ mod tests {
                     display_name: "ben".into(),
                     real_name: None,
                     icon: None,
+                    email: None,
                     state: UserState::Deactivated,
                 },
             ],

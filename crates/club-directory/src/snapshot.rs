@@ -25,6 +25,12 @@ impl Snapshot {
                 user.name
             )));
         }
+        let mut addresses = HashSet::new();
+        if let Some(address) =
+            self.users.iter().filter_map(|user| user.email.as_ref()).find(|address| !addresses.insert(*address))
+        {
+            return Err(DirectoryError::Unfit(format!("two users have the address {address:?}")));
+        }
         check("group", self.groups.iter().map(|group| (group.id, group.name.as_str())))?;
         let of_users = self.users.iter().flat_map(|user| {
             let optional = [user.real_name.as_deref(), user.icon.as_deref()];
@@ -71,6 +77,8 @@ pub struct DirectoryUser {
     pub real_name: Option<String>,
     /// Absolute address of a picture.
     pub icon: Option<String>,
+    /// The e-mail address by which a sign-in provider knows the user, in lower case.
+    pub email: Option<String>,
     /// Whether the account may be used.
     pub state: UserState,
 }
@@ -181,6 +189,7 @@ mod tests {
             display_name: name.to_owned(),
             real_name: None,
             icon: None,
+            email: None,
             state: UserState::Active,
         };
         let of = |users: &[DirectoryUser]| Snapshot { users: users.to_vec(), groups: Vec::new() }.checked();

@@ -105,6 +105,7 @@ impl<'a> Client<'a> {
         Ok(DirectoryUser {
             id: user.id,
             icon: Some(self.address(&["public", "icon", &user.name]).into()),
+            email: None,
             name: user.name,
             display_name: user.display_name,
             real_name: None,

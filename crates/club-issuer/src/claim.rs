@@ -14,6 +14,12 @@ pub struct ClaimValue {
 }
 
 impl ClaimValue {
+    /// The condition that a claim has, or contains, a value.
+    #[must_use]
+    pub fn new(claim: &str, value: &str) -> Self {
+        Self { claim: claim.to_owned(), value: value.to_owned() }
+    }
+
     /// Whether claims contain the claim, or the object that should have it, with whatever value.
     #[must_use]
     pub fn is_named_in(&self, claims: &Claims) -> bool {

@@ -5,12 +5,14 @@
 //! * [`cached_fetch`]: an answer of another server that is cached.
 //! * [`issuer`]: the metadata and the keys of an issuer.
 //! * [`verify`]: verification of a token. [`claim`]: a condition on what it says of a person.
+//! * [`joining`]: the name and the id of a person at a provider, and whether rules make them a member.
 //!
 //! The authorization code flow is not here: only the booking-service signs people in.
 
 pub mod cached_fetch;
 pub mod claim;
 pub mod issuer;
+pub mod joining;
 pub mod outbound;
 mod ring;
 pub mod verify;

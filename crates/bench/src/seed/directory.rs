@@ -28,6 +28,7 @@ pub fn snapshot(size: Size) -> Snapshot {
         display_name: format!("Member {index}"),
         real_name: Some(format!("Real Name {index}")),
         icon: None,
+        email: None,
         state: UserState::Active,
     });
     let users: Vec<_> = users.collect();

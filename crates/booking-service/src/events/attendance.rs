@@ -15,9 +15,12 @@ use service_kit::{
 use super::queries::{Row, Schedule, check_admin_or_privileged, find, not_found};
 use crate::{
     auth::Caller,
-    groups,
+    codes, groups,
     schema::{attendees, event_tags, events, tags},
 };
+
+/// The most tags of one event.
+pub const MAX_TAGS: usize = 100;
 
 /// Removes the attendees who have not answered.
 pub fn delete_pending(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
@@ -158,22 +161,23 @@ pub fn add_tags(
     Ok(added)
 }
 
-/// Replaces the tags of an event.
+/// Replaces the tags of events.
 pub fn replace_tags(
     conn: &mut AnyConnection,
-    event: DbUuid,
+    events: &[DbUuid],
     tags: &[(String, bool)],
     by: &Author,
     now: DbTimestamp,
 ) -> Result<(), Error> {
-    diesel::delete(event_tags::table.filter(event_tags::event_id.eq(event))).execute(conn)?;
-    add_tags(conn, &[event], tags, by, now).map(|_| ())
+    diesel::delete(event_tags::table.filter(event_tags::event_id.eq_any(events))).execute(conn)?;
+    add_tags(conn, events, tags, by, now).map(|_| ())
 }
 
 /// Adds one tag to an event. A tag that the event already has stays as it is.
 ///
 /// # Errors
-/// 404; 403 if the tag is locked and the caller is neither an administrator of the event nor privileged.
+/// 404; 403 if the tag is locked and the caller is neither an administrator of the event nor privileged; 409
+/// `too-many-tags`.
 pub fn add_tag(
     conn: &mut AnyConnection,
     event: DbUuid,
@@ -184,6 +188,10 @@ pub fn add_tag(
     lock(conn, event)?;
     if tag.1 {
         check_admin_or_privileged(conn, event, me)?;
+    }
+    let present: i64 = event_tags::table.filter(event_tags::event_id.eq(event)).count().get_result(conn)?;
+    if usize::try_from(present).is_ok_and(|present| present >= MAX_TAGS) {
+        return Err(Problem::new(codes::TOO_MANY_TAGS).into());
     }
     if add_tags(conn, &[event], std::slice::from_ref(tag), &me.author, now)? > 0 {
         mark_changed(conn, event, now)?;

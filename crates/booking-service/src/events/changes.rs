@@ -86,7 +86,7 @@ pub fn update(
     let change = Change { event: &event, draft, location, is_by_itself };
     store(conn, &change, now)?;
     replace_admins(conn, id, draft)?;
-    attendance::replace_tags(conn, id, &draft.tags, &me.author, now)
+    attendance::replace_tags(conn, &[id], &draft.tags, &me.author, now)
 }
 
 /// A change of an event that can be stored: its places are locked, and nothing conflicts.

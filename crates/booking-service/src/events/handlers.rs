@@ -222,7 +222,10 @@ pub async fn answer(
     operation_id = "addEventTag",
     params(("eventID" = uuid::Uuid, Path)),
     request_body = RequestEventTag,
-    responses((status = 204, description = "The event has the tag"))
+    responses(
+        (status = 204, description = "The event has the tag"),
+        (status = 409, description = "It has 100 tags (`too-many-tags`)")
+    )
 )]
 #[post("/{eventID}/tags")]
 pub async fn add_tag(

@@ -14,6 +14,7 @@ use utoipa::{
 };
 
 use super::{
+    attendance::MAX_TAGS,
     changes::Draft,
     queries::Schedule,
     venue::{self, check_venue, venue},
@@ -68,12 +69,9 @@ struct Fields {
     admins: IdSet<1>,
     /// All tags. Left out, also of a change, there are none.
     #[deserr(default)]
-    #[schema(value_type = Option<Vec<RequestEventTag>>, max_items = 1000)]
+    #[schema(value_type = Option<Vec<RequestEventTag>>, max_items = 100)]
     tags: RequestEventTags,
 }
-
-/// The most tags of one event.
-const MAX_TAGS: usize = 1000;
 
 /// The tags of an event; empty by default.
 #[derive(Debug, Clone, Default)]

@@ -15,7 +15,6 @@ use service_kit::{
 };
 
 use super::{
-    attendance,
     changes::{self, Change, OwnRoom},
     creation::{self, Draft, Location, NewEvent, Venue},
     queries::{Event, Order, Row, load_page},
@@ -184,13 +183,12 @@ pub fn create_all(
     Ok(ids)
 }
 
-/// Changes an event of a series to a draft in this room, together with others.
+/// Changes an event of a series to a draft in this room, together with others, but for its tags.
 pub fn change(
     conn: &mut AnyConnection,
     event: &Event,
     draft: &Draft,
     choice: Choice,
-    by: &Author,
     now: DbTimestamp,
 ) -> Result<(), Error> {
     let location = match choice {
@@ -202,9 +200,6 @@ pub fn change(
     admins.sort_unstable();
     if admins != event.admins {
         changes::replace_admins(conn, event.row.id, draft)?;
-    }
-    if !draft.has_tags(&event.tags) {
-        attendance::replace_tags(conn, event.row.id, &draft.tags, by, now)?;
     }
     Ok(())
 }

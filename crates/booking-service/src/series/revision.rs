@@ -31,7 +31,7 @@ use super::{
 use crate::{
     auth::Caller,
     events::{
-        self,
+        self, attendance,
         creation::{Draft, Venue},
         queries::{Event, Row as EventRow},
         several::{self, Wish},
@@ -282,7 +282,14 @@ impl<'a> Changes<'a> {
         }
         if self.refused.is_empty() {
             for (event, draft, choice) in stored {
-                several::change(conn, event, draft, choice, by, now)?;
+                several::change(conn, event, draft, choice, now)?;
+            }
+            // Events whose tags change all get those of the request.
+            let other_tags = |(event, draft): &&(&Event, Draft)| !draft.has_tags(&event.tags);
+            let retagged: Vec<_> = self.events.iter().filter(other_tags).collect();
+            if let Some((_, draft)) = retagged.first() {
+                let ids: Vec<_> = retagged.iter().map(|(event, _)| event.row.id).collect();
+                attendance::replace_tags(conn, &ids, &draft.tags, by, now)?;
             }
         }
         Ok(())

@@ -1,11 +1,14 @@
 //! The users of identities, in the database.
 //!
 //! * After the first sign-in, the provider's stable subject identifies the user; the name there no longer matters.
-//! * At the first sign-in, the user is the one with the subject as id, else the one with the name; otherwise a user is
-//!   created, unless only people in the directory may sign in.
-//! * A user never changes from one subject of a provider to another. A later owner of the same name is refused. Only
-//!   the operator can remove the link ([`unlink`]).
+//! * At the first sign-in, the user is the one with the id of the identity, else the one in the directory with the
+//!   verified address, else the one with the name, if the provider's names can be trusted. Otherwise a user is created,
+//!   unless only people in the directory may sign in.
+//! * A user never changes from one subject of a provider to another. A later owner of the same name has another name
+//!   here, or is refused if only people in the directory may sign in. Only the operator can remove the link
+//!   ([`unlink`]).
 
+use club_issuer::joining;
 use common::{problem::Problem, time::Timestamp};
 use diesel::{
     OptionalExtension,
@@ -37,10 +40,18 @@ pub struct Identity {
     pub provider: String,
     /// The stable identifier of the account at the provider.
     pub subject: String,
-    /// The subject as the id of a user, if it is a UUID. A traQ server uses the same ids in its directory.
-    pub id: Option<DbUuid>,
+    /// The id of the user: the subject, if it is a UUID, because a traQ server uses the same ids in its directory; else
+    /// one that is made of provider and subject.
+    pub id: DbUuid,
     /// The sign-in name.
     pub name: String,
+    /// Whether it is the name at the provider, and proof of being the user of that name. Otherwise it was made from
+    /// something else.
+    pub is_given: bool,
+    /// The verified e-mail address, in lower case.
+    pub address: Option<String>,
+    /// Whether a rule makes the person a member.
+    pub is_admitted: bool,
     /// The name to show.
     pub display_name: String,
     /// Whether the user is privileged, if the provider decides (`--privileged-claim`).
@@ -64,26 +75,23 @@ pub fn user_of(
         Some(user) => Some(user),
         None => find_user(conn, identity)?,
     };
-    if policy == SignInPolicy::Directory {
-        check_listed(conn, existing, linked_user.is_some())?;
+    let must_be_listed = policy == SignInPolicy::Directory && !identity.is_admitted;
+    if must_be_listed {
+        check_listed(conn, identity, existing, linked_user.is_some())?;
     }
     if let Some(user) = linked_user {
         return Ok(user);
     }
     let user = match existing {
-        Some(user) => user,
-        None => create_user(conn, identity, now)?,
+        Some(user) => match subject_of(conn, user, &identity.provider)? {
+            None => user,
+            // A concurrent sign-in of the same identity was faster.
+            Some(subject) if subject == identity.subject => return Ok(user),
+            Some(_) if must_be_listed => return Err(Problem::new(codes::NAME_TAKEN).into()),
+            Some(_) => create_user(conn, identity, Some(user), now)?,
+        },
+        None => create_user(conn, identity, None, now)?,
     };
-    let linked_subject = identities::table
-        .filter(identities::user_id.eq(user))
-        .filter(identities::provider.eq(&identity.provider))
-        .select(identities::subject);
-    match linked_subject.first::<String>(conn).optional()? {
-        // A concurrent sign-in of the same identity was faster.
-        Some(subject) if subject == identity.subject => return Ok(user),
-        Some(_) => return Err(Problem::new(codes::NAME_TAKEN).into()),
-        None => {}
-    }
     retry_if_exists(
         diesel::insert_into(identities::table)
             .values((
@@ -97,7 +105,18 @@ pub fn user_of(
     Ok(user)
 }
 
-fn check_listed(conn: &mut AnyConnection, user: Option<DbUuid>, is_linked: bool) -> Result<(), Error> {
+/// The subject to which a user is linked.
+fn subject_of(conn: &mut AnyConnection, user: DbUuid, provider: &str) -> Result<Option<String>, Error> {
+    let of_user = identities::table.filter(identities::user_id.eq(user)).filter(identities::provider.eq(provider));
+    Ok(of_user.select(identities::subject).first(conn).optional()?)
+}
+
+fn check_listed(
+    conn: &mut AnyConnection,
+    identity: &Identity,
+    user: Option<DbUuid>,
+    is_linked: bool,
+) -> Result<(), Error> {
     let row: Option<(String, bool)> = match user {
         Some(user) => users::table.find(user).select((users::name, users::in_directory)).first(conn).optional()?,
         None => None,
@@ -112,8 +131,22 @@ fn check_listed(conn: &mut AnyConnection, user: Option<DbUuid>, is_linked: bool)
                  account from it (`user unlink`)."
             ))
             .into()),
+        None if identity.is_given && has_name(conn, &identity.name)? => Err(Problem::new(codes::NAME_TAKEN)
+            .detail(format!(
+                "The sign-in provider says {:?}, and there is a user whose name differs only in upper or lower case. The \
+                 operator of the service can resolve this: the club's directory must have the name as the provider says \
+                 it.",
+                identity.name
+            ))
+            .into()),
         _ => Err(problem.into()),
     }
+}
+
+/// Whether a user has this name, in upper or lower case: names are unique regardless of it.
+fn has_name(conn: &mut AnyConnection, name: &str) -> Result<bool, Error> {
+    let of_name = users::table.filter(lower(users::name).eq(name.to_ascii_lowercase())).select(users::id);
+    Ok(of_name.first::<DbUuid>(conn).optional()?.is_some())
 }
 
 /// Removes the link of a user to an account at a provider, for the command line: the next sign-in of the account finds
@@ -127,41 +160,40 @@ pub fn unlink(conn: &mut AnyConnection, name: &str) -> Result<bool, Error> {
     Ok(diesel::delete(identities::table.filter(identities::user_id.eq(user))).execute(conn)? > 0)
 }
 
-/// The user with the id of the identity, else with its name.
+/// The user with the id of the identity, else the one in the directory with its address, else the one with its name. A
+/// name or address whose user has another subject finds nobody.
 fn find_user(conn: &mut AnyConnection, identity: &Identity) -> Result<Option<DbUuid>, Error> {
-    if let Some(id) = identity.id {
-        let user = users::table.find(id).select(users::id).first(conn).optional()?;
-        if user.is_some() {
-            return Ok(user);
+    let of_id: Option<DbUuid> = users::table.find(identity.id).select(users::id).first(conn).optional()?;
+    if of_id.is_some() {
+        return Ok(of_id);
+    }
+    if let Some(address) = &identity.address {
+        let of_address = users::table.filter(users::email.eq(address)).filter(users::in_directory);
+        let of_address: Option<DbUuid> = of_address.select(users::id).first(conn).optional()?;
+        if of_address.is_some() {
+            return Ok(of_address);
         }
     }
-    let of_name: Vec<(DbUuid, String)> = users::table
-        .filter(lower(users::name).eq(identity.name.to_ascii_lowercase()))
-        .select((users::id, users::name))
-        .load(conn)?;
-    match of_name.iter().find(|(_, name)| *name == identity.name) {
-        Some((id, _)) => Ok(Some(*id)),
-        // Names are unique regardless of case.
-        None if !of_name.is_empty() => Err(Problem::new(codes::NAME_TAKEN)
-            .detail(format!(
-                "The sign-in provider says {:?}, and there is a user whose name differs only in upper or lower case. The \
-                 operator of the service can resolve this: the club's directory must have the name as the provider says \
-                 it.",
-                identity.name
-            ))
-            .into()),
-        None => Ok(None),
+    if !identity.is_given {
+        return Ok(None);
     }
+    let of_name = users::table.filter(users::name.eq(&identity.name)).select(users::id);
+    Ok(of_name.first(conn).optional()?)
 }
 
-fn create_user(conn: &mut AnyConnection, identity: &Identity, now: Timestamp) -> Result<DbUuid, Error> {
-    // The default is a new id.
-    let id = identity.id.unwrap_or_default();
+/// Creates the user of an identity. `namesake` is the user of another subject whom it would be otherwise.
+fn create_user(
+    conn: &mut AnyConnection,
+    identity: &Identity,
+    namesake: Option<DbUuid>,
+    now: Timestamp,
+) -> Result<DbUuid, Error> {
+    let id = if namesake == Some(identity.id) { DbUuid::new() } else { identity.id };
     retry_if_exists(
         diesel::insert_into(users::table)
             .values((
                 users::id.eq(id),
-                users::name.eq(&identity.name),
+                users::name.eq(free_name(conn, identity)?),
                 users::display_name.eq(&identity.display_name),
                 users::icon.eq(""),
                 users::state.eq(ACTIVE),
@@ -173,6 +205,18 @@ fn create_user(conn: &mut AnyConnection, identity: &Identity, now: Timestamp) ->
     )?;
     join_everyone(conn, id, DbTimestamp(now))?;
     Ok(id)
+}
+
+/// The name of a new user: that of the identity, or if another user has it, in upper or lower case, one that is made
+/// from it.
+fn free_name(conn: &mut AnyConnection, identity: &Identity) -> Result<String, Error> {
+    let other = joining::other_name(&identity.name, &identity.provider, &identity.subject);
+    for name in [&identity.name, &other] {
+        if !has_name(conn, name)? {
+            return Ok(name.clone());
+        }
+    }
+    Err(Problem::new(codes::NAME_TAKEN).into())
 }
 
 /// Makes the transaction run again if a concurrent sign-in of the same identity has inserted the row.

@@ -13,10 +13,7 @@ pub mod sync;
 mod synced_groups;
 mod wire;
 
-pub use self::{
-    sign_in_name::{NAMES, is_sign_in_name},
-    wire::ResponseUser,
-};
+pub use self::{sign_in_name::NAMES, wire::ResponseUser};
 
 use actix_web::web;
 use utoipa_actix_web::service_config::ServiceConfig;

@@ -94,6 +94,7 @@ struct UserRow {
     icon: String,
     state: i16,
     in_directory: bool,
+    email: Option<String>,
 }
 
 impl From<&DirectoryUser> for UserRow {
@@ -105,6 +106,7 @@ impl From<&DirectoryUser> for UserRow {
             icon: user.icon.clone().unwrap_or_default(),
             state: user.state.number().into(),
             in_directory: true,
+            email: user.email.clone(),
         }
     }
 }
@@ -140,7 +142,10 @@ fn update_users(
     save(conn, &changed, now)?;
     for ids in unlisted.chunks(CHUNK) {
         diesel::update(users::table.filter(users::id.eq_any(ids)))
-            .set((users::state.eq(DEACTIVATED), users::in_directory.eq(false), users::updated_at.eq(now)))
+            .set((
+                (users::state.eq(DEACTIVATED), users::in_directory.eq(false)),
+                (users::email.eq(None::<String>), users::updated_at.eq(now)),
+            ))
             .execute(conn)?;
     }
     let counts = Changes::new(&changed, |user| present.contains_key(&user.id), unlisted.len());
@@ -183,6 +188,7 @@ fn save(conn: &mut AnyConnection, rows: &[UserRow], now: DbTimestamp) -> Result<
                     users::icon.eq(&user.icon),
                     users::state.eq(user.state),
                     users::in_directory.eq(user.in_directory),
+                    users::email.eq(&user.email),
                     users::privileged.eq(false),
                     users::created_at.eq(now),
                     users::updated_at.eq(now),
@@ -200,6 +206,7 @@ fn save(conn: &mut AnyConnection, rows: &[UserRow], now: DbTimestamp) -> Result<
                 users::icon.eq(excluded(users::icon)),
                 users::state.eq(excluded(users::state)),
                 users::in_directory.eq(excluded(users::in_directory)),
+                users::email.eq(excluded(users::email)),
                 users::updated_at.eq(excluded(users::updated_at)),
             ))
             .execute(c))?;
@@ -402,6 +409,7 @@ mod tests {
             icon: String::new(),
             state: ACTIVE,
             in_directory: true,
+            email: None,
         }
     }
 

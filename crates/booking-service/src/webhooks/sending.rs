@@ -1,21 +1,22 @@
 //! Sends a request to a receiver.
 
-use std::time::Duration;
-
-use url::Url;
+use std::{cmp::Reverse, time::Duration};
 
 use club_issuer::outbound::{
     Client, Limits,
     http::{Request, header},
 };
+use percent_encoding::percent_decode_str;
+use regex::RegexBuilder;
+use url::Url;
 
 use super::{networks::Networks, preparation::Message, results::Outcome};
 
 /// The limits of an attempt.
 const LIMITS: Limits = Limits { connect: Duration::from_secs(10), request: Duration::from_secs(15), bytes: 1024 };
 
-/// The least length of a part of an address that may be secret.
-const SECRET_LENGTH: usize = 6;
+/// The least length of a word of an address that may be secret.
+const SECRET_LENGTH: usize = 3;
 
 /// A client for these networks.
 #[must_use]
@@ -49,25 +50,33 @@ pub fn send(client: &Client, message: Message) -> Outcome {
     }
 }
 
-/// An answer as text, without control characters, which no database and no page takes, and without the parts of the
-/// address that may be secret: its path, and what is long in it and in its query.
+/// An answer as text, without control characters, which no database and no page takes, and without the words of the
+/// address that may be secret: those of its path and its query, in upper or lower case, however a receiver writes what
+/// is between them.
 fn shown(bytes: &[u8], address: &Url) -> String {
     let text = String::from_utf8_lossy(bytes);
-    let mut text: String =
+    let text: String =
         text.chars().map(|c| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c }).collect();
-    let values =
-        address.query().unwrap_or_default().split('&').map(|pair| pair.split_once('=').map_or(pair, |it| it.1));
-    if address.path().len() > 1 {
-        text = text.replace(address.path(), "…");
+    let encoded = format!("{}?{}", address.path(), address.query().unwrap_or_default());
+    let decoded = percent_decode_str(&encoded).decode_utf8_lossy();
+    let words = [&*encoded, &*decoded].into_iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
+    let mut words: Vec<&str> = words.filter(|word| word.chars().count() >= SECRET_LENGTH).collect();
+    words.sort_unstable_by_key(|word| Reverse(word.len()));
+    if words.is_empty() {
+        return text;
     }
-    for secret in address.path().split('/').chain(values).filter(|part| part.len() >= SECRET_LENGTH) {
-        text = text.replace(secret, "…");
-        // Only the start of an answer is read.
-        let cut = (SECRET_LENGTH / 2..secret.len()).rev().find(|length| text.ends_with(&secret[..*length]));
-        if let Some(length) = cut {
-            text.truncate(text.len() - length);
-            text.push('…');
-        }
+    let pattern = words.iter().map(|word| regex::escape(word)).collect::<Vec<_>>().join("|");
+    let Ok(secrets) = RegexBuilder::new(&pattern).case_insensitive(true).build() else { return String::new() };
+    let mut text = secrets.replace_all(&text, "…").into_owned();
+    // Only the start of an answer is read, so the last word may be cut.
+    let ends_with = |text: &str, start: &str| {
+        let end = text.len().checked_sub(start.len()).and_then(|from| text.get(from..));
+        end.is_some_and(|end| end.eq_ignore_ascii_case(start))
+    };
+    let starts = words.iter().flat_map(|word| word.char_indices().skip(SECRET_LENGTH).map(|(end, _)| &word[..end]));
+    if let Some(start) = starts.filter(|start| ends_with(&text, start)).max_by_key(|start| start.len()) {
+        text.truncate(text.len() - start.len());
+        text.push('…');
     }
     text
 }
@@ -82,9 +91,15 @@ mod tests {
         assert_eq!(shown(b"\xff\0\x1b[31m ok\n", "https://club.example/"), "\u{fffd}  [31m ok\n");
         let address = "https://hooks.example/catch/123456/abcdef/?key=other-secret&a=b";
         let echoed =
-            br#"{"path": "/catch/123456/abcdef/?key=other-secret&a=b", "ids": ["123456", "abcdef"], "a": "b"}"#;
-        assert_eq!(shown(echoed, address), r#"{"path": "…?key=…&a=b", "ids": ["…", "…"], "a": "b"}"#);
-        assert_eq!(shown(br#""\/catch\/123456\/abcdef""#, address), r#""\/catch\/…\/…""#);
-        assert_eq!(shown(b"no other-secr", address), "no …", "the answer was cut within it");
+            br#"{"path": "/catch/123456/abcdef/?key=other-secret&a=b", "ids": ["123456", "ABCDEF"], "a": "b"}"#;
+        let expected = r#"{"path": "/…/…/…/?…=…-…&a=b", "ids": ["…", "…"], "a": "b"}"#;
+        assert_eq!(shown(echoed, address), expected);
+        assert_eq!(shown(br#""\/catch\/123456\/abcdef""#, address), r#""\/…\/…\/…""#);
+        assert_eq!(shown(b"no other-secr", address), "no …-…", "the answer was cut within it");
+        // A receiver may decode the address, and write it as HTML.
+        let address = "https://hooks.example/services/T00B00?sig=abcDEF123456%2Bxyz7890%27123456%3D";
+        let echoed = b"No route /services/T00B00?sig=abcDEF123456+xyz7890&#x27;123456=";
+        assert_eq!(shown(echoed, address), "No route /…/…?…=…+…&#x27;…=");
+        assert_eq!(shown(b"invalid_payload", address), "invalid_payload");
     }
 }

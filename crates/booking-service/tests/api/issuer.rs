@@ -92,6 +92,8 @@ pub struct Now {
     pub signer: Signer,
     pub metadata: Value,
     pub faults: HashMap<&'static str, Fault>,
+    /// What the owner of a token finds at other paths.
+    pub more: HashMap<&'static str, Value>,
     grants: HashMap<String, Grant>,
     codes: usize,
     /// The path of each request.
@@ -146,6 +148,7 @@ impl Issuer {
             signer: Signer::Issuer,
             metadata: json!({}),
             faults: HashMap::new(),
+            more: HashMap::new(),
             grants: HashMap::new(),
             codes: 0,
             asked: Vec::new(),
@@ -256,7 +259,12 @@ impl Issuer {
                 (200, self.now.read().unwrap().user.clone())
             }
             USER => (401, json!({})),
-            _ => (404, json!({})),
+            path => match self.now.read().unwrap().more.get(path) {
+                Some(answer) if header("authorization").as_deref() == Some("Bearer access-token-1") => {
+                    (200, answer.clone())
+                }
+                _ => (404, json!({})),
+            },
         };
         let fault = match fault {
             Some(Fault::Quote(status)) => {

@@ -33,6 +33,7 @@ mod history;
 mod ical;
 mod import;
 mod invitations;
+mod joining;
 mod key_rotation;
 mod lifecycle;
 mod limits;

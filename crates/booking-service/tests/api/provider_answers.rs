@@ -187,10 +187,6 @@ fn claims_of_a_wrong_form_are_a_refusal() {
             issuer.set(|now| now.claims = claims.clone());
             refused(club, issuer);
         }
-        for name in [json!(5), json!([BOB]), json!({}), json!(true), json!("a\u{0}")] {
-            issuer.set(|now| now.claims = json!({"preferred_username": name}));
-            sign_in(&mut Browser::new(club), issuer).refused(403, "unusable-name");
-        }
         // What no sign-in needs may have any form.
         issuer.set(|now| {
             now.claims = json!({"name": [5], "email_verified": "true", "updated_at": "2026-04-01", "auth_time": {},

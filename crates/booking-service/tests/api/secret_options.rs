@@ -129,7 +129,7 @@ fn debug_output_of_the_options_has_no_secret() {
     let given = given.iter().map(String::as_str);
     let more = ["--oidc-issuer=https://sso.example", "--oauth-client-id=club", "--traq-url=https://traq.example"];
     let cli = service_kit::config::parse::<Cli>(["booking-service"].into_iter().chain(more).chain(given)).unwrap();
-    let provider = cli.config.sign_in.provider(&cli.config.server).unwrap().unwrap();
+    let provider = cli.config.provider().unwrap().unwrap();
     assert_eq!(provider.client_secret.as_ref().unwrap().reveal(), "canary-secret");
     let shown = format!("{cli:?} {cli:#?} {provider:?} {:?}", cli.config.directory());
     assert!(shown.contains("https://sso.example") && !shown.contains("canary-secret"), "{shown}");

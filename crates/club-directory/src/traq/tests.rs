@@ -123,6 +123,7 @@ fn reads_users_and_groups() {
         display_name: display_name.into(),
         real_name: None,
         icon: Some(format!("{base}/public/icon/{icon}")),
+        email: None,
         state,
     };
     let anna = user(ANNA, "anna", "Anna", "anna", UserState::Active);

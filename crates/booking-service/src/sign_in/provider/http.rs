@@ -11,6 +11,7 @@ use club_issuer::{
     },
 };
 use common::{address::is_safe, problem::Problem};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -86,12 +87,29 @@ impl Http {
     /// # Errors
     /// 503 when there is none.
     pub fn object(&self, address: &Url, token: &str) -> Result<Claims, Problem> {
-        let failed = |why: &dyn fmt::Display| unavailable(format!("the user cannot be fetched: {why}"));
-        is_safe(address).map_err(|why| failed(&why))?;
-        let answer = self.client.get(address, Some(token)).map_err(|error| failed(&error))?;
-        if answer.status() != 200 {
-            return Err(failed(&RequestError::Status(answer.status().as_u16())));
+        match self.json_if_found(address, token)? {
+            Some(Value::Object(claims)) => Ok(claims),
+            Some(_) => Err(not_fetched("the answer is no JSON object")),
+            None => Err(not_fetched("the provider has none")),
         }
-        serde_json::from_slice(answer.body()).map_err(|_| failed(&"the answer is no JSON object"))
     }
+
+    /// The JSON at an address that requires a bearer token, or `None` if the provider says that there is none for this
+    /// user (403 and 404).
+    ///
+    /// # Errors
+    /// 503 when there is no such answer.
+    pub fn json_if_found(&self, address: &Url, token: &str) -> Result<Option<Value>, Problem> {
+        is_safe(address).map_err(not_fetched)?;
+        let answer = self.client.get(address, Some(token)).map_err(not_fetched)?;
+        match answer.status().as_u16() {
+            200 => serde_json::from_slice(answer.body()).map(Some).map_err(|_| not_fetched("the answer is no JSON")),
+            403 | 404 => Ok(None),
+            status => Err(not_fetched(RequestError::Status(status))),
+        }
+    }
+}
+
+fn not_fetched(why: impl fmt::Display) -> Problem {
+    unavailable(format!("the user cannot be fetched: {why}"))
 }

@@ -14,6 +14,7 @@ pub mod exchange;
 mod http;
 mod oauth;
 mod openid;
+mod people;
 mod token_answer;
 
 use std::time::Duration;
@@ -50,7 +51,7 @@ impl Provider {
     /// # Errors
     /// The faults of the options, in one line.
     pub fn new(config: &Config) -> Result<Self, String> {
-        let settings = config.sign_in.provider(&config.server).map_err(|faults| faults.join("; "))?;
+        let settings = config.provider().map_err(|faults| faults.join("; "))?;
         Ok(match settings {
             Some(settings) => match settings.kind.clone() {
                 ProviderKind::OpenId { issuer } => Self::OpenId(Box::new(openid::OpenId::new(issuer, settings))),
@@ -92,7 +93,7 @@ impl Provider {
     ///
     /// # Errors
     /// 400 `bad-login` for a code of another sign-in or an expired one, and for an answer that is not proven to be the
-    /// provider's; 403 for an account without a usable name; 503 for a provider that does not answer, or whose answer
+    /// provider's; 503 for a provider that does not answer, or whose answer
     /// is not understood.
     pub async fn exchange(
         &self,

@@ -15,6 +15,7 @@ use url::Url;
 use super::{
     claims,
     http::{Http, NoAnswer},
+    people,
     token_answer::{self, Tokens},
 };
 use crate::sign_in::failure::{refused_by_token_endpoint, unavailable};
@@ -133,12 +134,18 @@ impl OAuth {
 
     pub async fn exchange(&self, keys: &Keys, code: String, login: &PendingSignIn) -> Result<Identity, Problem> {
         let (client, verifier, user) = (self.client.clone(), verifier(keys, login), self.addresses.user.clone());
+        let ProviderSettings { group, has_addresses, verified_claim, .. } = self.settings.clone();
         let work = move |http: &Http| {
             let tokens = exchange(&client, http, code, verifier)?;
             let token = tokens.access_token.ok_or_else(|| unavailable("the provider gives no access token"))?;
-            http.object(&user, &token)
+            let mut claims = http.object(&user, &token)?;
+            if has_addresses {
+                people::add_address(&mut claims, http, &user, &token, &verified_claim)?;
+            }
+            let is_in_group = group.map_or(Ok(false), |group| people::is_in(&group, http, &user, &token))?;
+            Ok((claims, is_in_group))
         };
-        let claims = self.http.run(work).await?;
-        claims::identity(self.addresses.user.as_str(), &claims, &self.settings)
+        let (claims, is_in_group) = self.http.run(work).await?;
+        claims::identity(self.addresses.user.as_str(), &claims, is_in_group, &self.settings)
     }
 }

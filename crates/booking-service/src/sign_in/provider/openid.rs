@@ -90,14 +90,16 @@ impl OpenId {
             VerifyError::Refused(fault) => refused(&format!("the ID token {fault}")),
             VerifyError::Unavailable(problem) => problem,
         })?;
-        let ProviderSettings { id_claim, name_claim, privileged_claim, .. } = &self.settings;
+        let ProviderSettings { id_claim, name_claim, privileged_claim, rules, scopes, .. } = &self.settings;
+        let wants_address = scopes.iter().any(|scope| scope == "email");
         let is_complete = [id_claim, name_claim].iter().all(|name| claims.contains_key(*name))
-            && privileged_claim.as_ref().is_none_or(|claim| claim.is_named_in(&claims));
+            && (!wants_address || claims.contains_key("email"))
+            && privileged_claim.iter().chain(&rules.claims).all(|claim| claim.is_named_in(&claims));
         if let (false, Some(address), Some(token)) = (is_complete, metadata.userinfo_endpoint, access_token) {
             let more = self.http.run(move |http| http.object(&address, &token)).await?;
             add(&mut claims, more)?;
         }
-        claims::identity(self.issuer(), &claims, &self.settings)
+        claims::identity(self.issuer(), &claims, false, &self.settings)
     }
 }
 
