@@ -20,7 +20,8 @@ common::codes! {
         or was refused by the sign-in provider. Sign in again.";
     /// 403: a person whom the directory does not list.
     NOT_A_MEMBER = 403 "not-a-member", "Only members can sign in",
-        "The club's directory does not list the account. The operator of the service can add it there.";
+        "Neither the club's directory nor a rule of the operator makes the account a member's. The operator of the \
+        service can change that.";
     /// 403: a sign-in name that belongs to another person.
     NAME_TAKEN = 403 "name-taken", "The sign-in name belongs to another person",
         "Another account of the sign-in provider has already signed in under this name. The operator of the service \

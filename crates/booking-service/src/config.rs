@@ -1,6 +1,8 @@
 //! The command line: every option is a flag and an environment variable.
 
 mod periods;
+mod provider;
+mod provider_settings;
 mod providers;
 mod sign_in;
 mod webhooks;
@@ -25,7 +27,9 @@ use uuid::Uuid;
 
 pub use self::{
     periods::Periods,
-    sign_in::{Addresses, ClientAuth, GroupAtProvider, ProviderKind, ProviderSettings, SignInOptions, SignInPolicy},
+    provider_settings::{Addresses, GroupAtProvider, ProviderKind, ProviderSettings},
+    providers::ClientAuth,
+    sign_in::{SignInOptions, SignInPolicy},
     webhooks::WebhookOptions,
 };
 use crate::limits::LimitOptions;

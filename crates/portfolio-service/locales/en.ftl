@@ -107,3 +107,6 @@ deleted-nothing = Nothing.
 deleted-at = Deleted on { $at }.
 restorable-until = It can be restored until { $at }.
 restore = Restore
+
+problem-wrong-clock = The service's clock is wrong
+problem-wrong-clock-about = Nothing was changed. Please tell whoever runs this service.

@@ -107,3 +107,6 @@ deleted-nothing = ありません。
 deleted-at = { $at }に削除されました。
 restorable-until = { $at }まで復元できます。
 restore = 復元する
+
+problem-wrong-clock = サービスの時計が合っていません
+problem-wrong-clock-about = 何も変更していません。管理者に連絡してください。

@@ -1,7 +1,7 @@
 //! Authentication and authorization. The guard type in the signature of a handler says who may call it; the contract's
 //! table of operations lists the guards.
 
-use actix_web::{HttpRequest, web::Data};
+use actix_web::{HttpRequest, http::header::HeaderName, web::Data};
 use common::problem::{Problem, code};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
@@ -22,6 +22,7 @@ use crate::{
     bearer::Named,
     club::Club,
     identity::Person,
+    proxy_user::Proxies,
     rights::{self, Right},
     schema::users,
 };
@@ -145,14 +146,9 @@ impl<R: Right> Authenticator for MemberAuth<R> {
 
     async fn from_request(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
-        let not_signed_in = if state.answer_options.is_development {
-            "This needs sign-in, in development by a header such as X-Forwarded-User: alice, which a proxy may remove."
-        } else {
-            "This needs sign-in, at the site's own proxy or by a bearer token."
-        };
         let named = match Person::from_request(req, &state).await? {
             Person::Named(named) => named,
-            Person::Anonymous => return Err(Problem::new(code::NOT_SIGNED_IN).detail(not_signed_in)),
+            Person::Anonymous => return Err(Problem::new(code::NOT_SIGNED_IN).detail(how_to_sign_in(req, &state))),
             Person::Unnamed => {
                 let detail = "You are signed in with a name that no member can have.";
                 return Err(Problem::new(code::BAD_CREDENTIALS).detail(detail));
@@ -179,6 +175,22 @@ impl<R: Right> Authenticator for MemberAuth<R> {
     }
 }
 
+/// What a request without a credential lacks.
+fn how_to_sign_in(req: &HttpRequest, state: &AppState) -> String {
+    if state.answer_options.is_development {
+        return "This needs sign-in, in development by a header such as X-Forwarded-User: alice, which a proxy may remove."
+            .to_owned();
+    }
+    let headers = req.app_data::<Data<Proxies>>().map(|proxies| &proxies.headers).filter(|headers| !headers.is_empty());
+    headers.map_or_else(
+        || "This needs sign-in, by a bearer token.".to_owned(),
+        |headers| {
+            let names = headers.iter().map(HeaderName::as_str).collect::<Vec<_>>().join(" or ");
+            format!("This needs sign-in, at the site's own proxy or by a bearer token. The proxy has sent no {names}.")
+        },
+    )
+}
+
 /// What the history says about the changes of a request.
 fn author(req: &HttpRequest, state: &AppState, named: &Named) -> Author {
     let author = Author::new(named.by, DbTimestamp(state.clock.now()));
@@ -189,22 +201,29 @@ fn club(req: &HttpRequest) -> Result<Data<Club>, Problem> {
     req.app_data::<Data<Club>>().cloned().ok_or_else(|| Problem::internal("the app has no club"))
 }
 
-/// Looks up a caller. If there is a user of that name, the version of the data is returned as well.
+/// Looks up a caller by sign-in name, or by the e-mail address in the directory. If there is such a user, the version of
+/// the data is returned as well.
 fn look_up(
     conn: &mut AnyConnection,
     club: &Club,
     named: &Named,
     author: &Author,
 ) -> Result<(Lookup, Option<String>), Error> {
-    let query = users::table.filter(users::name.eq(&named.name)).select((users::id, users::state, DataVersion));
-    let row: Option<(DbUuid, i16, String)> = with_connection!(conn, c => query.first(c)).optional()?;
+    let columns = (users::id, users::name, users::state, DataVersion);
+    let row: Option<(DbUuid, String, i16, String)> = if named.is_address {
+        let query = users::table.filter(users::email.eq(&named.name)).select(columns);
+        with_connection!(conn, c => query.first(c)).optional()?
+    } else {
+        let query = users::table.filter(users::name.eq(&named.name)).select(columns);
+        with_connection!(conn, c => query.first(c)).optional()?
+    };
     Ok(match row {
-        Some((id, ACTIVE, version)) => {
-            let admin = named.is_admin || club.admins.contains(&named.name);
+        Some((id, name, ACTIVE, version)) => {
+            let admin = named.is_admin || club.admins.contains(&name);
             let author = Author { actor: Some(id), ..author.uncounted() };
             (Lookup::Active(Caller { id, admin, author }), Some(version))
         }
-        Some((_, _, version)) => (Lookup::Inactive, Some(version)),
+        Some((.., version)) => (Lookup::Inactive, Some(version)),
         None => (Lookup::Unknown, None),
     })
 }

@@ -1,6 +1,8 @@
 //! Bearer tokens of an OpenID Connect issuer.
 
-use club_issuer::{ClaimValue, Expectations, Issuer, Verifier, VerifyError, cached_fetch::RefreshPolicy};
+use club_issuer::{
+    ClaimValue, Expectations, Issuer, Verifier, VerifyError, cached_fetch::RefreshPolicy, joining::verified_address,
+};
 use common::{
     problem::{Problem, code},
     time::Timestamp,
@@ -27,8 +29,10 @@ pub struct BearerSettings {
 /// Whom a credential names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The sign-in name.
+    /// The sign-in name, or the e-mail address.
     pub name: String,
+    /// Whether it is an e-mail address, which has been verified.
+    pub is_address: bool,
     /// The kind of credential.
     pub by: By,
     /// Whether the credential makes its owner an admin.
@@ -61,9 +65,14 @@ impl BearerTokens {
             VerifyError::Refused(fault) => refused(format!("The token {fault}.")),
             VerifyError::Unavailable(problem) => problem,
         })?;
+        let is_address = self.name_claim == "email";
         match claims.get(&self.name_claim) {
+            Some(Value::String(_)) if is_address && verified_address(&claims, "email_verified").is_none() => {
+                Err(refused("The e-mail address in the token is not verified.".to_owned()))
+            }
             Some(Value::String(name)) => Ok(Named {
                 name: name.clone(),
+                is_address,
                 by: By::Token,
                 is_admin: self.admin_claim.as_ref().is_some_and(|claim| claim.holds(&claims)),
             }),

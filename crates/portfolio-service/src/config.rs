@@ -109,7 +109,8 @@ pub struct Config {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Identity")]
 pub struct IdentityOptions {
-    /// Headers in which a trusted proxy sends the sign-in name, comma-separated; `none` if it sends no name.
+    /// Headers in which a trusted proxy sends the sign-in name, or if their names end in `-Email` a verified e-mail address,
+    /// comma-separated; `none` if it sends no name.
     #[arg(
         long,
         env = "IDENTITY_HEADERS",
@@ -137,7 +138,7 @@ pub struct IdentityOptions {
     #[arg(long, env = "JWKS_URL", value_name = "URL", global = true, value_parser = absolute_url)]
     pub jwks_url: Option<Url>,
 
-    /// Claim that contains the sign-in name.
+    /// Claim that contains the sign-in name; `email` for the verified e-mail address.
     #[arg(long, env = "OIDC_NAME_CLAIM", value_name = "CLAIM", default_value = "preferred_username", global = true)]
     pub oidc_name_claim: String,
 

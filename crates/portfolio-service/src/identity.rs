@@ -6,6 +6,7 @@ use actix_web::{
     http::header::{self, HeaderMap},
     web::Data,
 };
+use club_issuer::joining::comparable_address;
 use common::problem::{Problem, code};
 use service_kit::{history::By, state::AppState};
 
@@ -35,9 +36,10 @@ pub struct Identity {
 pub enum Person {
     /// Nobody has signed in.
     Anonymous,
-    /// Somebody whom a trusted proxy or the issuer has signed in, but whose name is no sign-in name: no member.
+    /// Somebody whom a trusted proxy or the issuer has signed in, but whose name is neither a sign-in name nor an
+    /// e-mail address: no member.
     Unnamed,
-    /// This name.
+    /// This name, or the e-mail address of a user in the directory.
     Named(Named),
 }
 
@@ -51,7 +53,8 @@ impl Person {
         let proxy_user = request.extensions().get::<ProxyUser>().cloned().unwrap_or(ProxyUser::Anonymous);
         let proxied = match proxy_user {
             ProxyUser::Anonymous => Self::Anonymous,
-            ProxyUser::Name(name) => Self::named(Named { name, by: By::Proxy, is_admin: false }),
+            ProxyUser::Name(name) => Self::named(Named { name, is_address: false, by: By::Proxy, is_admin: false }),
+            ProxyUser::Address(name) => Self::named(Named { name, is_address: true, by: By::Proxy, is_admin: false }),
             ProxyUser::Unusable => return Err(bad_credentials("The headers of the proxy do not name one user.")),
         };
         let tokens = request.app_data::<Data<BearerTokens>>();
@@ -79,8 +82,14 @@ impl Person {
         Ok(proxied)
     }
 
+    /// The person of a sign-in name, or of an e-mail address that the proxy or the issuer has verified.
     fn named(named: Named) -> Self {
-        if is_sign_in_name(&named.name) { Self::Named(named) } else { Self::Unnamed }
+        let name = if named.is_address {
+            comparable_address(&named.name)
+        } else {
+            Some(named.name.clone()).filter(|name| is_sign_in_name(name))
+        };
+        name.map_or(Self::Unnamed, |name| Self::Named(Named { name, ..named }))
     }
 
     fn name(&self) -> Option<&str> {

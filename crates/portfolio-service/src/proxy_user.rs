@@ -18,7 +18,7 @@ use service_kit::http::cidr::Cidr;
 pub struct Proxies {
     /// The addresses of trusted proxies.
     pub trusted: Vec<Cidr>,
-    /// The headers with the sign-in name.
+    /// The headers with the sign-in name, or with a verified e-mail address if their names end in `-email`.
     pub headers: Vec<HeaderName>,
     /// The cookie with the sign-in name, where no header has one; only in development mode.
     pub cookie: Option<&'static str>,
@@ -34,6 +34,8 @@ pub enum ProxyUser {
     Anonymous,
     /// The caller has this name.
     Name(String),
+    /// The caller has this e-mail address, which the proxy has verified.
+    Address(String),
     /// Two different names, or a repeated header.
     Unusable,
 }
@@ -53,7 +55,11 @@ impl Proxies {
                 // Some proxies send this for visitors who did not sign in.
                 [value] if matches!(value.as_bytes(), b"" | b"-") => continue,
                 // Bytes that are not text become a character that no sign-in name has.
-                [value] => ProxyUser::Name(String::from_utf8_lossy(value.as_bytes()).into_owned()),
+                [value] => {
+                    let text = String::from_utf8_lossy(value.as_bytes()).into_owned();
+                    let is_address = header.as_str().ends_with("-email");
+                    if is_address { ProxyUser::Address(text) } else { ProxyUser::Name(text) }
+                }
                 _ => ProxyUser::Unusable,
             };
             user = if user == ProxyUser::Anonymous || user == name { name } else { ProxyUser::Unusable };

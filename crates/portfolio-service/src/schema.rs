@@ -20,7 +20,7 @@ diesel::table! {
     use service_kit::database::types::{DbTimestamp, DbUuid};
     users (id) {
         id -> DbUuid, name -> Text, real_name -> Text, publishes_real_name -> Bool, state -> SmallInt, bio -> Text,
-        created_at -> DbTimestamp, updated_at -> DbTimestamp,
+        created_at -> DbTimestamp, updated_at -> DbTimestamp, email -> Nullable<Text>,
     }
 }
 diesel::table! {

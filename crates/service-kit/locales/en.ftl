@@ -57,6 +57,12 @@ problem-503-about = { $seconds ->
     [one] Please try again in one second.
    *[other] Please try again in { $seconds } seconds.
 }
+problem-duplicate-name = The name is taken
+problem-duplicate-name-about = Something else has this name already. Choose another one.
+problem-not-deleted = This is not deleted
+problem-not-deleted-about = Somebody has restored it already.
+problem-suspicious-directory = The member list lacks most members
+problem-suspicious-directory-about = Nothing was changed. If the list is right, whoever runs this service can apply it.
 
 rule-required = Please fill this in.
 rule-blank = Please write something.
@@ -78,6 +84,22 @@ rule-unknown-user = There is no such member.
 rule-inactive-user = At least one of them must be an active member.
 rule-unknown-group = There is no such group.
 rule-unknown-room = There is no such room.
+rule-not-a-uuid = This is no id.
+rule-given-together = Only one of these can be given.
+rule-date-or-span = Give either a day or a span.
+rule-unknown-slot = This time is no longer in the poll.
+rule-unknown-change = There is no such change.
+rule-wrong-type = This cannot be read.
+rule-empty-file = The file has no header.
+rule-unknown-encoding = The characters of the file cannot be read. Save it as UTF-8.
+rule-bad-quotes = A quotation mark is missing, or in the wrong place.
+rule-missing-column = The header lacks this column.
+rule-missing-cell = The row ends before this column.
+rule-too-many-cells = The row has more cells than the header.
+rule-too-many-rows = There are too many rows.
+rule-overlaps-row = This overlaps an earlier row at the same place.
+rule-overlaps-room = The club holds a confirmed room there at that time already.
+rule-events-conflict = Events there would be in each other's way.
 
 history = History
 history-sentence = { $who } { $what }.

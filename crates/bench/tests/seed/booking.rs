@@ -34,20 +34,22 @@ fn seeded(backend: Backend) -> Seeded {
 fn rows(seeded: &Seeded) -> Vec<Vec<String>> {
     let conn = &mut seeded.connect();
     vec![
-        lines(users::table.order(users::id).load::<(
-            DbUuid,
-            String,
-            String,
-            String,
-            i16,
-            bool,
-            Option<String>,
-            DbTimestamp,
-            DbTimestamp,
-            Option<Vec<u8>>,
-            bool,
-            DbTimestamp,
-        )>(conn)),
+        lines(
+            users::table
+                .order(users::id)
+                .select((
+                    (users::id, users::name, users::display_name, users::icon, users::email),
+                    (users::state, users::privileged, users::in_directory),
+                    (users::feed_nonce, users::imported_feed_hash),
+                    (users::created_at, users::updated_at, users::display_name_changed_at),
+                ))
+                .load::<(
+                    (DbUuid, String, String, String, Option<String>),
+                    (i16, bool, bool),
+                    (Option<String>, Option<Vec<u8>>),
+                    (DbTimestamp, DbTimestamp, DbTimestamp),
+                )>(conn),
+        ),
         lines(
             groups::table
                 .order(groups::id)

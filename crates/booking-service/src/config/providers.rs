@@ -3,7 +3,14 @@
 use clap::ValueEnum;
 use url::Url;
 
-use super::sign_in::{ClientAuth, SignInOptions};
+/// How a client sends its secret to the token endpoint (RFC 6749, section 2.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ClientAuth {
+    /// By HTTP Basic authentication.
+    Basic,
+    /// In the body of the request.
+    Post,
+}
 
 /// A sign-in provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -142,58 +149,14 @@ impl ProviderName {
     }
 }
 
-impl SignInOptions {
-    /// What the configured provider stands for.
-    pub(super) fn preset(&self) -> Preset {
-        match self.provider {
-            Some(name) => name.preset(),
-            None if self.oidc_issuer.is_some() => OPEN_ID,
-            None => PLAIN,
+/// Whether everybody in the world can have an account of the provider with one of these addresses.
+pub fn is_public<'a>(addresses: impl Iterator<Item = &'a Url>) -> bool {
+    let origins: Vec<_> = addresses.map(Url::origin).collect();
+    let presets = ProviderName::value_variants().iter().map(|name| name.preset());
+    presets.filter(|preset| preset.is_public).any(|preset| match preset.place {
+        Place::Issuer(address) | Place::Addresses([address, ..]) => {
+            Url::parse(address).is_ok_and(|address| origins.contains(&address.origin()))
         }
-    }
-
-    /// The issuer: the one that is given, else that of the named provider.
-    pub(super) fn issuer(&self) -> Option<String> {
-        let of_preset = match (self.preset().place, &self.microsoft_tenant) {
-            (Place::Issuer(issuer), _) => Some(issuer.to_owned()),
-            (_, Some(tenant)) if self.provider == Some(ProviderName::Microsoft) => {
-                Some(format!("https://login.microsoftonline.com/{tenant}/v2.0"))
-            }
-            _ => None,
-        };
-        self.oidc_issuer.clone().or(of_preset)
-    }
-
-    /// The addresses of plain OAuth 2.0: those that are given, else those of the named provider. `traq` is the API of
-    /// the traQ server.
-    pub(super) fn addresses(&self, traq: Option<&Url>) -> [Option<Url>; 3] {
-        let given = [&self.oauth_authorize_url, &self.oauth_token_url, &self.oauth_user_url];
-        let of_preset = match (self.preset().place, self.provider, traq) {
-            (Place::Addresses(addresses), ..) => addresses.map(|address| Url::parse(address).ok()),
-            (_, Some(ProviderName::Traq), Some(traq)) => {
-                let traq = traq.as_str().trim_end_matches('/');
-                ["/oauth2/authorize", "/oauth2/token", "/users/me"]
-                    .map(|path| Url::parse(&format!("{traq}{path}")).ok())
-            }
-            _ => [None, None, None],
-        };
-        let mut of_preset = of_preset.into_iter();
-        given.map(|url| url.clone().or(of_preset.next().flatten()))
-    }
-
-    /// Whether everybody in the world can have an account of the provider, also if it is not given by its name.
-    pub(super) fn is_public(&self, addresses: &[Option<Url>; 3]) -> bool {
-        let issuer = self.issuer().and_then(|issuer| Url::parse(&issuer).ok());
-        let origins = [issuer.as_ref(), addresses[0].as_ref()].map(|url| url.map(Url::origin));
-        self.preset().is_public
-            || ProviderName::value_variants().iter().map(|name| name.preset()).filter(|preset| preset.is_public).any(
-                |preset| match preset.place {
-                    Place::Issuer(address) | Place::Addresses([address, ..]) => {
-                        let origin = Url::parse(address).ok().map(|url| url.origin());
-                        origins.contains(&origin)
-                    }
-                    Place::Elsewhere => false,
-                },
-            )
-    }
+        Place::Elsewhere => false,
+    })
 }

@@ -26,7 +26,7 @@ use super::{
     requests::{RequestEvent, RequestEventTag, RequestSchedule},
     search,
     selection::{Criterion, Deleted, Selection},
-    target::{recorded, show, show_created, target},
+    target::{check_may_change, recorded, show, show_created, target},
     wire::{ResponseEvent, ResponseEventDetail},
 };
 use crate::{
@@ -155,9 +155,14 @@ pub async fn update(
     Now(now): Now,
     id: Path<Id>,
     query: Query<ChangeQuery>,
-    body: Body<RequestEvent>,
+    body: Result<Body<RequestEvent>, Failure>,
 ) -> Result<Reply, Failure> {
-    let (id, draft) = (DbUuid::from(*id), body.0.into_draft());
+    let id = DbUuid::from(*id);
+    let body = match body {
+        Ok(body) => body.0,
+        Err(refusal) => return who.refuse(refusal, move |conn, me| check_may_change(conn, id, me)).await,
+    };
+    let draft = body.into_draft();
     who.dry_run(query.0.dry_run.0)
         .queued_by(&draft.venue)
         .update(recorded(id, Action::Changed, zone), move |conn, me| {

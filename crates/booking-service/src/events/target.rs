@@ -45,6 +45,15 @@ pub fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
     target(id, zone).recorded(&EVENT, id, action, move |conn| fields(conn, id, zone)).revertible()
 }
 
+/// Checks that the caller may change an event.
+///
+/// # Errors
+/// 404; 403.
+pub fn check_may_change(conn: &mut AnyConnection, event: DbUuid, me: &Caller) -> Result<(), Error> {
+    queries::find(conn, event)?;
+    queries::check_admin_or_privileged(conn, event, me)
+}
+
 /// The fields of an event that the history records.
 pub(super) fn fields(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Value, Error> {
     fields_of(queries::get_without_attendees(conn, id)?, zone)

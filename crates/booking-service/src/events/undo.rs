@@ -21,7 +21,7 @@ use super::{
     params::RestoreQuery,
     requests::RequestEvent,
     restoration,
-    target::{fields, parent, recorded, show},
+    target::{check_may_change, fields, parent, recorded, show},
     wire::ResponseEventDetail,
 };
 use crate::{
@@ -89,9 +89,16 @@ pub async fn revert(
     Zone(zone): Zone,
     Now(now): Now,
     id: Path<Id>,
-    body: Body<RequestRevert>,
+    body: Result<Body<RequestRevert>, Failure>,
 ) -> Result<Reply, Failure> {
-    let (id, to) = (DbUuid::from(*id), body.0.to);
+    let id = DbUuid::from(*id);
+    let body = match body {
+        Ok(body) => body.0,
+        Err(refusal) => {
+            return who.refuse(refusal, move |conn, me| check_may_change(conn, id, me)).await;
+        }
+    };
+    let to = body.to;
     who.update(recorded(id, Action::Reverted, zone), move |conn, me| {
         revert_to(conn, id, to, me, zone, DbTimestamp(now))?;
         show(conn, id, zone)

@@ -127,9 +127,16 @@ pub async fn update(
     Zone(zone): Zone,
     now: Now,
     id: Path<Id>,
-    body: Body<RequestGroup>,
+    body: Result<Body<RequestGroup>, Failure>,
 ) -> Result<Reply, Failure> {
-    let (id, group) = (DbUuid::from(*id), body.0.into());
+    let id = DbUuid::from(*id);
+    let body = match body {
+        Ok(body) => body.0,
+        Err(refusal) => {
+            return who.refuse(refusal, move |conn, me| queries::check_found_and_may_change(conn, id, me)).await;
+        }
+    };
+    let group = body.into();
     who.update(recorded(id, zone), move |conn, me| {
         changes::update(conn, id, &group, me, DbTimestamp(now.0))?;
         show(conn, id, zone)

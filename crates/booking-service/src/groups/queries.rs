@@ -257,6 +257,15 @@ pub fn check_may_change(conn: &mut AnyConnection, group: DbUuid, kind: i16, me: 
     check_admin_or_privileged(conn, group, me)
 }
 
+/// Checks that the caller may change the group with this id.
+///
+/// # Errors
+/// 404; 403.
+pub fn check_found_and_may_change(conn: &mut AnyConnection, group: DbUuid, me: &Caller) -> Result<(), Error> {
+    let kind = get(conn, group)?.row.kind;
+    check_may_change(conn, group, kind, me)
+}
+
 /// Checks that the caller may read the history of a group, deleted or not; for a group that was not made here, that they are
 /// privileged.
 ///

@@ -169,7 +169,7 @@ fn bad_rows(visit: &Visit, table: &[u8], problem: &Problem) -> Markup {
                 @if let Location::Cell { row, column } = &violation.location {
                     li {
                         (visit.count("row", *row)) @if let Some(column) = column { ", " (column) } ": "
-                        span lang="en" { (violation.message) }
+                        (visit.broken_rule(violation))
                         @if let Some(line) = row.checked_sub(1).and_then(|index| lines.get(index)) { br; code { (line) } }
                     }
                 }

@@ -118,11 +118,15 @@ pub async fn update(
     Zone(zone): Zone,
     Now(now): Now,
     id: Path<Id>,
-    body: Body<RequestDraftEventUpdate>,
+    body: Result<Body<RequestDraftEventUpdate>, Failure>,
 ) -> Result<Reply, Failure> {
     let (id, now) = (DbUuid::from(*id), DbTimestamp(now));
+    let body = match body {
+        Ok(body) => body.0,
+        Err(refusal) => return who.refuse(refusal, move |conn, me| queries::check_may_change(conn, id, me)).await,
+    };
     who.update(changed(id, now, zone), move |conn, me| {
-        changes::update(conn, id, &body.0.to_change(zone)?, me, now)?;
+        changes::update(conn, id, &body.to_change(zone)?, me, now)?;
         show(conn, id, now, zone)
     })
     .await
@@ -309,9 +313,14 @@ pub async fn confirm(
     Now(now): Now,
     id: Path<Id>,
     query: Query<ChangeQuery>,
-    body: Body<RequestConfirmation>,
+    body: Result<Body<RequestConfirmation>, Failure>,
 ) -> Result<Reply, Failure> {
-    let (id, now, confirmation) = (DbUuid::from(*id), DbTimestamp(now), Confirmation::from(body.0));
+    let (id, now) = (DbUuid::from(*id), DbTimestamp(now));
+    let body = match body {
+        Ok(body) => body.0,
+        Err(refusal) => return who.refuse(refusal, move |conn, me| queries::check_may_change(conn, id, me)).await,
+    };
+    let confirmation = Confirmation::from(body);
     who.dry_run(query.0.dry_run.0)
         .queued_by(&confirmation.venue)
         .update(confirmed(id, now, zone), move |conn, me| {

@@ -366,6 +366,15 @@ pub fn check_admin_or_privileged(conn: &mut AnyConnection, poll: DbUuid, me: &Ca
     Err(Problem::forbidden("an administrator of the poll, or a privileged user").into())
 }
 
+/// Checks that the caller may change a poll.
+///
+/// # Errors
+/// 404; 403.
+pub fn check_may_change(conn: &mut AnyConnection, poll: DbUuid, me: &Caller) -> Result<(), Error> {
+    find(conn, poll)?;
+    check_admin_or_privileged(conn, poll, me)
+}
+
 /// Checks that the caller may change a poll, deleted or not.
 ///
 /// # Errors

@@ -93,10 +93,16 @@ pub async fn update(
     Now(now): Now,
     id: Path<Id>,
     query: Query<UpdateQuery>,
-    body: Body<RequestEventSeriesUpdate>,
+    body: Result<Body<RequestEventSeriesUpdate>, Failure>,
 ) -> Result<Reply, Failure> {
     let (id, now) = (DbUuid::from(*id), DbTimestamp(now));
-    let change = body.0.into_change(query.0.include_changed.0, now);
+    let body = match body {
+        Ok(body) => body.0,
+        Err(refusal) => {
+            return who.refuse(refusal, move |conn, me| queries::check_found_and_may_change(conn, id, me)).await;
+        }
+    };
+    let change = body.into_change(query.0.include_changed.0, now);
     who.dry_run(query.0.dry_run.0)
         .queued_by(&id)
         .update(target(id, zone), move |conn, me| {
@@ -161,9 +167,16 @@ pub async fn add_occurrence(
     Now(now): Now,
     id: Path<Id>,
     query: Query<ChangeQuery>,
-    body: Body<RequestOccurrence>,
+    body: Result<Body<RequestOccurrence>, Failure>,
 ) -> Result<Reply, Failure> {
-    let (id, span) = (DbUuid::from(*id), body.0.span());
+    let id = DbUuid::from(*id);
+    let body = match body {
+        Ok(body) => body.0,
+        Err(refusal) => {
+            return who.refuse(refusal, move |conn, me| queries::check_found_and_may_change(conn, id, me)).await;
+        }
+    };
+    let span = body.span();
     who.dry_run(query.0.dry_run.0)
         .queued_by(&id)
         .update(extended(id), move |conn, me| {

@@ -116,6 +116,15 @@ pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
     row.ok_or_else(|| Problem::not_found("series").into())
 }
 
+/// Checks that there is a series and the caller may change it.
+///
+/// # Errors
+/// 404; 403.
+pub fn check_found_and_may_change(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), Error> {
+    find(conn, id)?;
+    check_may_change(conn, id, me)
+}
+
 /// One series.
 ///
 /// # Errors

@@ -80,15 +80,15 @@ fn sign_in_faults(key: &str, faults: &impl Fn(&[&str], &[&str])) {
     let by_http = [&plain[..6], &["--oauth-user-url", "http://sso.example/u"]].concat();
     faults(&by_http, &["--oauth-user-url: only https"]);
     for option in ["client-id", "client-secret", "scopes", "name-claim", "id-claim"] {
-        faults(&[&format!("--oauth-{option}"), "hunter2"], &["need --oidc-issuer"]);
+        faults(&[&format!("--oauth-{option}"), "hunter2"], &["need --provider"]);
     }
-    faults(&["--oauth-redirect-url", "https://club.example/api/callback"], &["need --oidc-issuer"]);
+    faults(&["--oauth-redirect-url", "https://club.example/api/callback"], &["need --provider"]);
     for more in [
         ["--oidc-trusted-audiences", "a"],
         ["--oauth-client-auth", "post"],
         ["--privileged-claim", "groups=rooms-admin"],
     ] {
-        faults(&more, &["need --oidc-issuer"]);
+        faults(&more, &["need --provider"]);
     }
     faults(&[&issuer[..], &["--oauth-client-auth", "post"]].concat(), &["--oauth-client-auth needs a client secret"]);
     let audiences = [&plain[..], &["--oidc-trusted-audiences", "a"]].concat();
@@ -546,6 +546,14 @@ fn help_names_every_option_with_its_variable_and_default_and_no_secret() {
             "oauth-user-url",
             "oauth-client-id",
             "oauth-client-secret",
+            "provider",
+            "required-claim",
+            "member-domains",
+            "microsoft-tenant",
+            "discord-server",
+            "discord-roles",
+            "github-organization",
+            "slack-workspace",
         ];
         let has_none = has_none.iter().chain(&of_provider).any(|option| *option == long) || long.ends_with("-file");
         assert!(default || has_none, "{long}: {about}");

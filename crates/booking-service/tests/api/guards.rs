@@ -13,8 +13,10 @@ use std::{
 };
 
 use crate::{
-    harness::{ALICE, Answer, BOB, Client, DOCUMENT, SUSAN, id},
+    builders::{At, event, group, poll},
+    harness::{ALICE, Answer, BOB, CAROL, Client, DOCUMENT, SUSAN, id},
     matrix::Operation,
+    series::series,
     tokens::{by_token, make_token},
 };
 
@@ -137,6 +139,40 @@ fn a_bad_credential_is_401_whatever_else_is_wrong(#[values(Sqlite, Postgres)] ba
         }
     }
     assert!(refused > 100, "{refused}");
+}
+
+#[rstest]
+fn rights_go_before_the_body(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let event = event(&club, BOB, At::Place("x"), (1, 2));
+    let (group, (poll, _)) = (group(&club, BOB, "g", &[BOB]), poll(&club, BOB, json!({})));
+    let poll = poll.rsplit('/').next().unwrap().to_owned();
+    let (series, _) = series(&club, BOB, "y", "FREQ=DAILY;COUNT=2");
+    for (method, path, id_of_path) in [
+        ("PUT", format!("/api/events/{event}"), &event),
+        ("POST", format!("/api/events/{event}/revert"), &event),
+        ("PUT", format!("/api/groups/{group}"), &group),
+        ("PUT", format!("/api/draft-events/{poll}"), &poll),
+        ("POST", format!("/api/draft-events/{poll}/confirm"), &poll),
+        ("PATCH", format!("/api/event-series/{series}"), &series),
+        ("POST", format!("/api/event-series/{series}/occurrences"), &series),
+    ] {
+        let nowhere = path.replace(id_of_path.as_str(), &id("nothing").to_string());
+        let large = " ".repeat(1_100_000);
+        for (media_type, body, expected) in [
+            ("application/json", "{", 400),
+            ("application/json", "[1]", 400),
+            ("text/plain", "x", 415),
+            ("application/json", large.as_str(), 413),
+        ] {
+            let send = |by: &str, path: &str| {
+                club.by(by).header("content-type", media_type).send_bytes(method, path, body.into())
+            };
+            send(CAROL, &path).refused(403, "forbidden");
+            send(BOB, &nowhere).refused(404, "not-found");
+            assert_eq!(send(BOB, &path).status, expected, "{method} {path}");
+        }
+    }
 }
 
 #[rstest]

@@ -79,6 +79,7 @@ mod static_files;
 mod structure;
 mod sync;
 mod tags;
+mod texts;
 mod tokens;
 mod tour;
 mod updated_since;

@@ -113,7 +113,7 @@ fn no_refusal_to_a_person_is_raw(#[values(Sqlite, Postgres)] backend: Backend) {
     let taken = event_body(&club, BOB, At::Place("S516"), (2, 3)).to_string().into_bytes();
     by("application/json").send_bytes("POST", "/api/events", taken.clone()).expect(201);
     let conflict = by("application/json").send_bytes("POST", "/api/events", taken);
-    assert!(check(&conflict.expect(409), "ja").contains("衝突しています"));
+    assert!(check(&conflict.expect(409), "ja").contains("部屋がすでに使われています"));
 }
 
 #[test]

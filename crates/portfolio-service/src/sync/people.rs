@@ -33,6 +33,7 @@ struct Row {
     name: String,
     real_name: String,
     state: i16,
+    email: Option<String>,
 }
 
 impl From<&DirectoryUser> for Row {
@@ -42,6 +43,7 @@ impl From<&DirectoryUser> for Row {
             name: user.name.clone(),
             real_name: user.real_name.clone().unwrap_or_default(),
             state: user.state.number().into(),
+            email: user.email.clone(),
         }
     }
 }
@@ -71,7 +73,7 @@ pub(super) fn update(
     save(conn, &changed, now)?;
     for ids in unlisted.chunks(ROWS_PER_STATEMENT) {
         diesel::update(users::table.filter(users::id.eq_any(ids)))
-            .set((users::state.eq(DEACTIVATED), users::updated_at.eq(now)))
+            .set((users::state.eq(DEACTIVATED), users::email.eq(None::<String>), users::updated_at.eq(now)))
             .execute(conn)?;
     }
     // Without ids in the directory, whoever gets the name later is the same user, and has not consented.
@@ -114,6 +116,7 @@ fn save(conn: &mut AnyConnection, rows: &[Row], now: DbTimestamp) -> Result<(), 
                     users::name.eq(&user.name),
                     users::real_name.eq(&user.real_name),
                     users::state.eq(user.state),
+                    users::email.eq(&user.email),
                     users::created_at.eq(now),
                     users::updated_at.eq(now),
                 )
@@ -128,6 +131,7 @@ fn save(conn: &mut AnyConnection, rows: &[Row], now: DbTimestamp) -> Result<(), 
                 users::name.eq(excluded(users::name)),
                 users::real_name.eq(excluded(users::real_name)),
                 users::state.eq(excluded(users::state)),
+                users::email.eq(excluded(users::email)),
                 users::updated_at.eq(excluded(users::updated_at)),
             ))
             .execute(c))?;
@@ -143,7 +147,7 @@ mod tests {
     use crate::identity::is_sign_in_name;
 
     fn user(id: u128, name: &str) -> Row {
-        Row { id: DbUuid(Uuid::from_u128(id)), name: name.to_owned(), real_name: String::new(), state: 1 }
+        Row { id: DbUuid(Uuid::from_u128(id)), name: name.to_owned(), real_name: String::new(), state: 1, email: None }
     }
 
     fn names(present: &[Row], target: &[Row]) -> Vec<String> {

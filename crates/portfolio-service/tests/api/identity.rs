@@ -11,6 +11,8 @@ use std::{
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
 use chrono::TimeDelta;
+use diesel::prelude::*;
+use portfolio_service::schema::users;
 use ring::{
     rand::SystemRandom,
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
@@ -207,6 +209,47 @@ impl Issuer {
         let text = format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()));
         let signature = self.key.sign(&SystemRandom::new(), text.as_bytes()).unwrap();
         format!("{text}.{}", BASE64.encode(signature.as_ref()))
+    }
+}
+
+#[rstest]
+fn a_verified_address_names_the_user_of_the_directory(#[values(Sqlite, Postgres)] backend: Backend) {
+    let issuer = Issuer::start();
+    let options = ["--oidc-issuer", &issuer.address, "--oidc-audience", "portfolio", "--oidc-name-claim", "email"];
+    let more = ["--trusted-proxies", "127.0.0.1", "--identity-headers", "X-Forwarded-Email", "--admins", ALICE];
+    let club = Club::start_with(backend, &[&options[..], &more].concat());
+    let row = users::table.filter(users::name.eq(ALICE));
+    diesel::update(row).set(users::email.eq("alice@club.example")).execute(&mut club.connect()).unwrap();
+    let by_proxy = |address: &str| club.anonymous().header("x-forwarded-email", address);
+    for address in ["alice@club.example", "Alice@CLUB.example"] {
+        assert_eq!(me(&by_proxy(address)).json()["name"], ALICE);
+        // Admins are known by their sign-in names.
+        by_proxy(address).get("/api/v1/audit").expect(200);
+    }
+    for stranger in ["alice@club.example.evil", "bob@club.example"] {
+        assert!(matches!(me(&by_proxy(stranger)).status, 403 | 404));
+    }
+    for none in [ALICE, BOB, "alice", "a@b", "alice@club.example, bob@club.example"] {
+        me(&by_proxy(none)).refused(401, "bad-credentials");
+    }
+    // An address in the header of names, or in a claim of names, is none.
+    me(&club.anonymous().header("x-forwarded-user", "alice@club.example")).refused(401, "not-signed-in");
+    let by_token = |claims: Value| {
+        let expires = club.clock.now().utc().timestamp() + 300;
+        let base = json!({"iss": issuer.address, "aud": "portfolio", "sub": "s", "exp": expires});
+        let mut all = base.as_object().unwrap().clone();
+        all.extend(claims.as_object().unwrap().clone());
+        club.anonymous().header("authorization", &format!("Bearer {}", issuer.token(&Value::Object(all))))
+    };
+    let verified = by_token(json!({"email": "alice@club.example", "email_verified": true}));
+    assert_eq!(me(&verified).json()["name"], ALICE);
+    for claims in [
+        json!({"email": "alice@club.example"}),
+        json!({"email": "alice@club.example", "email_verified": false}),
+        json!({"email": ALICE, "email_verified": true}),
+        json!({"preferred_username": ALICE}),
+    ] {
+        me(&by_token(claims)).refused(401, "bad-credentials");
     }
 }
 

@@ -272,6 +272,20 @@ impl<A: Authenticator> Guard<A> {
         self.finish(result)
     }
 
+    /// Refuses a request because of its body, unless it would be refused whatever its body: then for that (contract,
+    /// "Bodies").
+    ///
+    /// # Errors
+    /// Those of `check`, else the refusal.
+    pub async fn refuse<F>(self, refusal: Failure, mut check: F) -> Result<Reply, Failure>
+    where
+        F: FnMut(&mut AnyConnection, &A::Caller) -> Result<(), Error> + Send + 'static,
+    {
+        // As for the write that was asked for, but nothing is written.
+        let checked = self.dry_run(true).create(move |conn, caller| check(conn, caller).map(|()| Reply::no_content()));
+        checked.await.and(Err(refusal))
+    }
+
     /// Runs an operation that reads something and creates it first if it does not exist. To the caller this is a read:
     /// it needs no right to write.
     pub async fn read_or_create<R, C>(self, mut read: R, mut create: C) -> Result<Reply, Failure>

@@ -1,6 +1,6 @@
 //! The forms of pages: fields with their labels, what was typed, and what is wrong with it.
 
-use common::problem::{Location, Problem, Rule};
+use common::problem::{Location, Problem};
 use maud::{Markup, html};
 
 use super::context::PageContext;
@@ -107,7 +107,7 @@ impl FormPage<'_> {
                 Location::Parameter { parameter } => is_chosen(parameter),
                 Location::Cell { .. } => is_chosen(""),
             })
-            .map(|violation| self.message(violation.code, &violation.message))
+            .map(|violation| self.page.broken_rule(violation))
             .collect();
         messages.dedup();
         messages
@@ -117,10 +117,6 @@ impl FormPage<'_> {
     #[must_use]
     pub fn errors_of(&self, member: &str) -> Vec<String> {
         self.messages(|other| other == member)
-    }
-
-    fn message(&self, rule: Rule, message: &str) -> String {
-        self.page.find(&format!("rule-{}", rule.code())).unwrap_or_else(|| message.to_owned())
     }
 
     /// A label, its field, and what is wrong with the value. The field gets its id and those of the texts that describe

@@ -4,12 +4,12 @@ use actix_web::{
     HttpRequest,
     http::{StatusCode, header},
 };
-use common::problem::{Code, Problem};
+use common::problem::{Code, Problem, Violation};
 use maud::{Markup, html};
 
 use super::context::PageContext;
 use crate::{
-    http::{Reply, html as html_page},
+    http::{Reply, html as html_page, language::Language},
     state::ProblemPage,
 };
 
@@ -29,6 +29,12 @@ impl PageContext {
     pub fn refusal(&self, problem: &Problem, why: &Markup, next_step: &Markup) -> Reply {
         let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         self.reply_with(status, &self.problem_title(problem), html! { (why) p { (next_step) } })
+    }
+
+    /// A broken rule in the language of the page.
+    #[must_use]
+    pub fn broken_rule(&self, violation: &Violation) -> String {
+        self.find(&format!("rule-{}", violation.code.code())).unwrap_or_else(|| violation.message.clone())
     }
 
     /// The link to what may help after a refusal.
@@ -63,18 +69,16 @@ impl PageContext {
         let find = |key: &str| self.state().interface.texts.find(self.language, key, &[("seconds", seconds.into())]);
         let of_code = find(&format!("problem-{}-about", problem.code().name));
         let about = of_code.clone().or_else(|| find(&format!("problem-{}-about", problem.status())));
-        let is_special = match (&of_code, &about) {
-            (Some(_), _) => problem.explanation() != problem.code().about,
-            (None, None) => true,
-            // What is wrong with this request stands only in the problem, and how to sign in if no page does that.
-            (None, Some(_)) => match problem.status() {
+        // What is wrong with this request stands only in the problem, in English, and how to sign in if no page does that.
+        let is_special = self.language == Language::English
+            && of_code.is_none()
+            && match problem.status() {
                 401 => self.sign_in_address().is_none(),
-                status => matches!(status, 400 | 403 | 409 | 413 | 415 | 421),
-            },
-        };
+                status => about.is_none() || matches!(status, 400 | 403 | 409 | 413 | 415 | 421),
+            };
         html! {
             @if let Some(about) = about { p { (about) } }
-            @if is_special { p.faint lang="en" { (problem.explanation()) } }
+            @if is_special { p.faint { (problem.explanation()) } }
         }
     }
 }

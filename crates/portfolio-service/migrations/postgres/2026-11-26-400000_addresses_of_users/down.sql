@@ -1,0 +1,2 @@
+DROP INDEX users_email;
+ALTER TABLE users DROP COLUMN email;
