@@ -148,6 +148,7 @@ fn rights_go_before_the_body(#[values(Sqlite, Postgres)] backend: Backend) {
     let (group, (poll, _)) = (group(&club, BOB, "g", &[BOB]), poll(&club, BOB, json!({})));
     let poll = poll.rsplit('/').next().unwrap().to_owned();
     let (series, _) = series(&club, BOB, "y", "FREQ=DAILY;COUNT=2");
+    let series = series.rsplit('/').next().unwrap().to_owned();
     for (method, path, id_of_path) in [
         ("PUT", format!("/api/events/{event}"), &event),
         ("POST", format!("/api/events/{event}/revert"), &event),
