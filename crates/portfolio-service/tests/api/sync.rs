@@ -475,6 +475,7 @@ fn check_history(club: &Club, history: &[Step]) {
                 display_name: String::new(),
                 real_name: None,
                 icon: None,
+                email: None,
                 state: UserState::Active,
             });
         }
