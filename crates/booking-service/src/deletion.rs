@@ -11,19 +11,20 @@ use diesel::{
     dsl::{exists, not},
     prelude::*,
 };
+use serde_json::{Value, json};
 use service_kit::{
     database::{
-        AnyConnection,
+        AnyConnection, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    history::{self, Author},
+    history::{self, Action, Author, Changes, Entry},
     removal::Removal,
     retention::RESTORABLE,
 };
 
 use crate::{
-    objects::{EVENT, ROOM},
+    objects::{EVENT, ROOM, SERIES},
     schema::{draft_events, event_series, events, groups, rooms},
 };
 
@@ -99,7 +100,7 @@ pub fn check_restorable(what: &str, deleted_at: Option<DbTimestamp>, now: DbTime
     }
 }
 
-/// Takes the deletion of an event back.
+/// Takes the deletion of an event back. If its series has removed it, the history says that the series has it again.
 pub fn restore_event(conn: &mut AnyConnection, id: DbUuid, by: &Author, now: DbTimestamp) -> Result<(), Error> {
     diesel::update(events::table.find(id))
         .set((
@@ -109,7 +110,21 @@ pub fn restore_event(conn: &mut AnyConnection, id: DbUuid, by: &Author, now: DbT
             events::sequence.eq(events::sequence + 1),
         ))
         .execute(conn)?;
-    history::restored(conn, by, &EVENT, id)
+    history::restored(conn, by, &EVENT, id)?;
+    let series = events::table.find(id).select(events::series_id).first::<Option<DbUuid>>(conn)?;
+    let Some(series) = series else { return Ok(()) };
+    let rows = history::load(conn, series, &PageBounds::all())?;
+    let has = |list: &Value| list.as_array().is_some_and(|list| list.contains(&json!(id)));
+    let removed = rows.iter().find_map(|row| {
+        let changes: Changes = serde_json::from_str(&row.changes).ok()?;
+        let events = changes.get("events")?;
+        (has(&events["added"]) || has(&events["removed"])).then(|| has(&events["removed"]))
+    });
+    if removed != Some(true) {
+        return Ok(());
+    }
+    let changes = Changes::from_iter([("events".to_owned(), json!({"added": [id], "removed": []}))]);
+    history::record(conn, &by.uncounted(), &[Entry { kind: &SERIES, object: series, action: Action::Changed, changes }])
 }
 
 /// Takes the deletion of a room back. The history has a row for it unless it comes back with the event that it was made

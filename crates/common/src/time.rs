@@ -89,8 +89,10 @@ impl FromStr for Timestamp {
     /// Parses an RFC 3339 date-time with any offset and up to 9 fractional digits.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.split_once('.').map_or(0, |(_, rest)| rest.bytes().take_while(u8::is_ascii_digit).count());
-        let parsed = DateTime::parse_from_rfc3339(text).ok().filter(|_| digits <= 9);
-        parsed.and_then(|at| Self::new(at.to_utc())).ok_or(if digits > 9 {
+        let parsed = DateTime::parse_from_rfc3339(text).ok().filter(|_| digits <= 9).map(|at| at.to_utc());
+        // chrono takes a second 60 in any minute; leap seconds are at the end of a day of UTC.
+        let exists = |at: &DateTime<Utc>| at.nanosecond() < 1_000_000_000 || (at.hour(), at.minute()) == (23, 59);
+        parsed.filter(exists).and_then(Self::new).ok_or(if digits > 9 {
             "must have 9 fractional digits at most"
         } else if text.contains(' ') {
             "must be an RFC 3339 date-time without spaces; in a query, write the + of an offset as %2B"
@@ -272,6 +274,24 @@ mod tests {
             "0000-01-01T00:00:00Z",
             "+12026-04-01T09:00:00Z",
             "2026-04-01T09:00:00Z ",
+        ] {
+            assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
+    }
+
+    /// RFC 3339, section 5.7.
+    #[test]
+    fn a_leap_second_is_at_the_end_of_a_day_of_utc() {
+        for text in ["2016-12-31T23:59:60Z", "2017-01-01T08:59:60+09:00", "2016-12-31T15:29:60.5-08:30"] {
+            assert_eq!(at(text).midnight(), at("2017-01-01T00:00:00Z"), "{text}");
+        }
+        for text in [
+            "2027-01-01T12:30:60.5Z",
+            "2016-12-31T23:58:60Z",
+            "2016-12-31T23:59:60+09:00",
+            "2017-01-01T00:59:60Z",
+            "2017-01-01T08:59:61+09:00",
+            "9999-12-31T23:59:60Z",
         ] {
             assert!(text.parse::<Timestamp>().is_err(), "{text}");
         }

@@ -12,12 +12,13 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::Action,
     with_connection,
 };
 
 use super::{
-    queries::{Row, check_may_change, find},
-    target::lock_events,
+    queries::{self, Row, check_may_change, find},
+    target::{lock_events, record_change},
 };
 use crate::{
     auth::Caller,
@@ -94,7 +95,7 @@ pub fn forget_skipped(conn: &mut AnyConnection, id: DbUuid, from: DbTimestamp) -
     Ok(diesel::delete(skipped.filter(skipped_occurrences::starts_at.ge(from))).execute(conn)?)
 }
 
-/// Deletes the events of a series that begin at a time or later.
+/// Deletes the events of a series that begin at a time or later, and records it in the history.
 ///
 /// # Errors
 /// 404; 403 for anybody but the administrators of the series and privileged users.
@@ -103,11 +104,18 @@ pub fn delete(
     id: DbUuid,
     from: DbTimestamp,
     me: &Caller,
+    zone: Tz,
     now: DbTimestamp,
 ) -> Result<(), Error> {
     let (_, events) = lock(conn, id, &Also::default(), me)?;
+    let before = queries::get(conn, id)?;
     let ids: Vec<_> = events.iter().filter(|event| event.row.starts_at >= from).map(|event| event.row.id).collect();
     deletion::delete_events(conn, &ids, &me.author, now)?;
     let forgotten = forget_skipped(conn, id, from)?;
-    if ids.is_empty() && forgotten == 0 { Ok(()) } else { touch(conn, id, now) }
+    if ids.is_empty() && forgotten == 0 {
+        return Ok(());
+    }
+    let after = queries::get(conn, id)?;
+    record_change(conn, Action::Deleted, (&before, &after), &[], &me.author, zone)?;
+    touch(conn, id, now)
 }

@@ -13,7 +13,7 @@ use super::{
     changes, creation, occurrences, queries,
     requests::{DeleteQuery, RequestEventSeries, RequestEventSeriesUpdate, RequestOccurrence, UpdateQuery},
     revision,
-    target::{deleted, extended, record_new_series, show, target},
+    target::{extended, record_new_series, show, target},
     wire::ResponseEventSeries,
 };
 use crate::{
@@ -138,8 +138,8 @@ pub async fn delete(
 ) -> Result<Reply, Failure> {
     let (id, now) = (DbUuid::from(*id), DbTimestamp(now));
     let from = query.0.from.map_or(now, DbTimestamp);
-    who.update(deleted(id, zone), move |conn, me| {
-        changes::delete(conn, id, from, me, now).map(|()| Reply::no_content())
+    who.update(target(id, zone), move |conn, me| {
+        changes::delete(conn, id, from, me, zone, now).map(|()| Reply::no_content())
     })
     .await
 }

@@ -12,6 +12,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    history::Action,
 };
 
 use super::{
@@ -65,7 +66,7 @@ pub fn add(
     let ids = several::create_all(conn, &draft, id, &bookable, &me.author, now)?;
     touch(conn, id, now)?;
     let after = queries::get(conn, id)?;
-    record_change(conn, &before, &after, &[], &me.author, zone)?;
+    record_change(conn, Action::Changed, (&before, &after), &[], &me.author, zone)?;
     ids.first().copied().ok_or_else(|| Problem::internal("no event was added").into())
 }
 

@@ -15,7 +15,7 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    history::Author,
+    history::{Action, Author},
 };
 
 use super::{
@@ -180,7 +180,7 @@ pub fn update(
     let after = queries::get(conn, id)?;
     let old: Vec<Event> = changes.events.iter().map(|(event, _)| (*event).clone()).collect();
     events::record_changes(conn, &old, &after.events, &me.author, zone)?;
-    if record_change(conn, &before, &after, &old, &me.author, zone)? {
+    if record_change(conn, Action::Changed, (&before, &after), &old, &me.author, zone)? {
         touch(conn, id, now)?;
     }
     Ok(removed.len())

@@ -4,12 +4,12 @@ use chrono_tz::Tz;
 use serde_json::{Map, Value, json};
 use service_kit::{
     database::{
-        AnyConnection,
+        AnyConnection, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
     guard::{Target, lock_targets},
-    history::{self, Action, Author, Entry},
+    history::{self, Action, Author, Changes, Entry},
     http::Reply,
 };
 
@@ -45,12 +45,6 @@ pub(super) fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
         show(conn, id, zone)
     });
     target.exclusive()
-}
-
-/// The series that an operation deletes.
-pub(super) fn deleted(id: DbUuid, zone: Tz) -> Target<Caller> {
-    let fields = move |conn: &mut AnyConnection| Ok(own_fields(&queries::get(conn, id)?, zone));
-    target(id, zone).recorded(&SERIES, id, Action::Deleted, fields)
 }
 
 /// A change of an event of a series and of the later ones: whoever makes it has seen the event.
@@ -103,30 +97,43 @@ pub fn record_new_series(conn: &mut AnyConnection, id: DbUuid, by: &Author, zone
     Ok(series)
 }
 
-/// Records in the history what has changed of a series itself and of these events, as they were. Returns whether anything
-/// has.
+/// Records in the history what has changed of a series itself, of these events, as they were, and by another last event.
+/// Returns whether anything has.
 pub fn record_change(
     conn: &mut AnyConnection,
-    before: &Series,
-    after: &Series,
+    action: Action,
+    (before, after): (&Series, &Series),
     events: &[Event],
     by: &Author,
     zone: Tz,
 ) -> Result<bool, Error> {
     let mut changes = history::difference(&SERIES, &own_fields(before, zone), &own_fields(after, zone));
     let mut is_changed = !changes.is_empty();
-    for old in events {
-        let Some(new) = after.events.iter().find(|new| new.row.id == old.row.id) else { continue };
+    let same = events.iter().filter_map(|old| Some((old, after.events.iter().find(|new| new.row.id == old.row.id)?)));
+    let same: Vec<_> = same.collect();
+    is_changed |= !same.is_empty();
+    for (old, new) in same.into_iter().chain(before.events.last().zip(after.events.last())) {
         let [old, new] = [event_fields(old, zone)?, event_fields(new, zone)?].map(Value::Object);
         changes.extend(history::difference(&SERIES, &old, &new));
-        is_changed = true;
     }
+    continue_rows(conn, before.row.id, &mut changes)?;
     if !changes.is_empty() {
-        history::record(
-            conn,
-            &by.uncounted(),
-            &[Entry { kind: &SERIES, object: before.row.id, action: Action::Changed, changes }],
-        )?;
+        let entry = Entry { kind: &SERIES, object: before.row.id, action, changes };
+        history::record(conn, &by.uncounted(), &[entry])?;
     }
     Ok(is_changed)
+}
+
+/// Makes the old values those that the rows of a series have left: operations on single events change the last one too,
+/// without a row of the series.
+fn continue_rows(conn: &mut AnyConnection, id: DbUuid, changes: &mut Changes) -> Result<(), Error> {
+    let rows = history::load(conn, id, &PageBounds::all())?;
+    let rows: Vec<Changes> = rows.iter().filter_map(|row| serde_json::from_str(&row.changes).ok()).collect();
+    for (field, change) in &mut *changes {
+        if let (Value::Array(pair), Some(Value::Array(last))) = (change, rows.iter().find_map(|row| row.get(field))) {
+            pair[0] = last[1].clone();
+        }
+    }
+    changes.retain(|_, change| !change.is_array() || change[0] != change[1]);
+    Ok(())
 }

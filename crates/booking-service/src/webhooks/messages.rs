@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::Datelike as _;
-use diesel::{OptionalExtension, dsl::max, prelude::*};
+use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
     database::{
         AnyConnection,
@@ -237,26 +237,34 @@ impl Writer<'_> {
         Some(self.text(&format!("message-{frequency}"), &[("n", n.into()), ("days", days.into())]))
     }
 
-    /// The event, or the series by its coming dates; of a deletion, those that were deleted last.
-    fn subject(&self, conn: &mut AnyConnection, id: DbUuid, is_deletion: bool) -> Result<Option<Subject>, Error> {
+    /// The event, or the series by its coming dates; of a deletion, those that it has `removed`.
+    fn subject(
+        &self,
+        conn: &mut AnyConnection,
+        id: DbUuid,
+        removed: Option<&[DbUuid]>,
+    ) -> Result<Option<Subject>, Error> {
         let subject = match event_facts(conn, id)? {
             Some(event) => Some(Subject::of_event(event)),
-            None => self.series(conn, id, is_deletion)?,
+            None => self.series(conn, id, removed)?,
         };
-        let is_meant = |event: &EventFacts| event.deleted_at.is_some() == is_deletion && event.ends_at > self.now;
+        let is_meant = |event: &EventFacts| event.deleted_at.is_some() == removed.is_some() && event.ends_at > self.now;
         Ok(subject.filter(|subject| is_meant(&subject.event)))
     }
 
-    fn series(&self, conn: &mut AnyConnection, id: DbUuid, is_deletion: bool) -> Result<Option<Subject>, Error> {
+    fn series(
+        &self,
+        conn: &mut AnyConnection,
+        id: DbUuid,
+        removed: Option<&[DbUuid]>,
+    ) -> Result<Option<Subject>, Error> {
         let rule = event_series::table.find(id).select(event_series::rrule).first(conn).optional()?;
         let Some(rule): Option<String> = rule else { return Ok(None) };
         let of_series = events::table.inner_join(groups::table).filter(events::series_id.eq(id));
         let mut query = of_series.filter(events::ends_at.gt(self.now)).into_boxed();
-        query = if is_deletion {
-            let last = events::table.filter(events::series_id.eq(id)).select(max(events::deleted_at));
-            query.filter(events::deleted_at.ge(last.first::<Option<DbTimestamp>>(conn)?))
-        } else {
-            query.filter(events::deleted_at.is_null())
+        query = match removed {
+            Some(removed) => query.filter(events::id.eq_any(removed)).filter(events::deleted_at.is_not_null()),
+            None => query.filter(events::deleted_at.is_null()),
         };
         let events: Vec<EventFacts> =
             query.order((events::starts_at, events::id)).select(EventFacts::as_select()).load(conn)?;
@@ -269,7 +277,7 @@ impl Writer<'_> {
     /// Says that an event or a series was created, has changed or takes place after all. Nothing if it has ended or is
     /// deleted.
     pub fn announcement(&self, conn: &mut AnyConnection, id: DbUuid, action: Action) -> Result<Option<String>, Error> {
-        let Some(subject) = self.subject(conn, id, false)? else { return Ok(None) };
+        let Some(subject) = self.subject(conn, id, None)? else { return Ok(None) };
         let key = match action {
             Action::Created => "message-created",
             Action::Restored => "message-restored",
@@ -290,8 +298,13 @@ impl Writer<'_> {
     }
 
     /// Says that an event or a series is cancelled. Nothing if it would have ended, or takes place after all.
-    pub fn cancellation(&self, conn: &mut AnyConnection, id: DbUuid) -> Result<Option<String>, Error> {
-        let Some(subject) = self.subject(conn, id, true)? else { return Ok(None) };
+    pub fn cancellation(
+        &self,
+        conn: &mut AnyConnection,
+        id: DbUuid,
+        removed: &[DbUuid],
+    ) -> Result<Option<String>, Error> {
+        let Some(subject) = self.subject(conn, id, Some(removed))? else { return Ok(None) };
         let mut draft = self.draft();
         draft.line(&self.markup.heading(&self.text(&subject.key("message-cancelled"), &[])));
         draft.line(&self.markup.line(&subject.event.name));

@@ -20,7 +20,7 @@ use service_kit::{
 use super::{
     changes::SEALED,
     digest::digest,
-    happened::collect,
+    happened::{Happened, collect},
     kinds::{Format, Mentions, Type},
     markup::{Markup, is_discord_id},
     messages::Writer,
@@ -126,8 +126,7 @@ fn write(
         return Ok(Some(standard::body(kind, at, club.zone, object, &club.origin, changes)));
     }
     let (markup, language) = (Markup(webhook.format), webhook.language.into());
-    let action = happened.map_or(Action::Changed, |happened| happened.action);
-    said(conn, &Writer { markup, webhook, language, texts, club, now }, delivery, action)
+    said(conn, &Writer { markup, webhook, language, texts, club, now }, delivery, happened)
 }
 
 /// The request that sends this body.
@@ -201,12 +200,13 @@ fn said(
     conn: &mut AnyConnection,
     writer: &Writer<'_>,
     delivery: &Delivery,
-    action: Action,
+    happened: Option<Happened>,
 ) -> Result<Option<String>, Error> {
     let id = delivery.object_id;
+    let (action, removed) = happened.map_or((Action::Changed, Vec::new()), |it| (it.action, it.removed));
     let text = match delivery.kind {
         Type::Announcement => writer.announcement(conn, id, action)?,
-        Type::Cancellation => writer.cancellation(conn, id)?,
+        Type::Cancellation => writer.cancellation(conn, id, &removed)?,
         Type::Reminder => writer.reminder(conn, id)?,
         Type::Digest => {
             let day = delivery.at.utc().with_timezone(&writer.club.zone).date_naive();

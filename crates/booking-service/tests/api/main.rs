@@ -86,4 +86,5 @@ mod updated_since;
 mod users;
 mod webhook_messages;
 mod webhook_restarts;
+mod webhook_series;
 mod webhooks;

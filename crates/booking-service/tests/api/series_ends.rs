@@ -1,6 +1,13 @@
 //! Other ends of series, dates that overlap, and what the history says about series.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
+use std::collections::BTreeMap;
+
+use proptest::{
+    prelude::{Just, Strategy, any, prop},
+    prop_oneof,
+    test_runner::{Config, TestRunner},
+};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -142,6 +149,7 @@ fn the_history_of_a_series_says_what_was_asked_for(#[values(Sqlite, Postgres)] b
     let removed = json!([made["events"][2]["eventId"], made["events"][3]["eventId"]]);
     let expected = json!({
         "rrule": ["FREQ=WEEKLY;COUNT=4", "FREQ=WEEKLY;UNTIL=20300108"], "events": {"added": [], "removed": removed},
+        "name": ["x", "Rust evening"],
     });
     assert_eq!(changes(json!({"until": "2030-01-08"})), expected);
     rename(&club, &show(&club, &path)["events"][1], "alone");
@@ -150,4 +158,137 @@ fn the_history_of_a_series_says_what_was_asked_for(#[values(Sqlite, Postgres)] b
         changes(json!({"admins": [id(BOB), id(DAVE)]})),
         json!({"admins": {"added": [id(DAVE)], "removed": []}})
     );
+}
+
+/// Something that is done to a series or to one of its events.
+#[derive(Debug, Clone)]
+enum Step {
+    /// The rule ends so many weeks after the first date.
+    Until(u64),
+    /// A date so many days after the first one, at this hour.
+    Add(u64, u32),
+    /// The deletion of a date, and of all from it on.
+    Delete(usize),
+    DeleteFrom(usize),
+    /// The restoration of the event that was deleted last.
+    Restore,
+    /// Another name of one date, and of all, with or without those that were changed by themselves.
+    Rename(usize, String),
+    RenameAll(String, bool),
+    /// Another start of all.
+    StartAt(u32),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let name = || prop::sample::select(vec!["a".to_owned(), "b".to_owned()]);
+    prop_oneof![
+        3 => (0..9_u64).prop_map(Step::Until),
+        3 => (0..60_u64, 9..22_u32).prop_map(|(day, hour)| Step::Add(day, hour)),
+        3 => any::<usize>().prop_map(Step::Delete),
+        1 => any::<usize>().prop_map(Step::DeleteFrom),
+        3 => Just(Step::Restore),
+        2 => (any::<usize>(), name()).prop_map(|(n, name)| Step::Rename(n, name)),
+        2 => (name(), any::<bool>()).prop_map(|(name, is_all)| Step::RenameAll(name, is_all)),
+        2 => (9..19_u32).prop_map(Step::StartAt),
+    ]
+}
+
+/// Does this. It may be refused.
+fn take(club: &Club, path: &str, step: &Step, deleted: &mut Vec<String>) {
+    let day = |days: u64| chrono::NaiveDate::from_ymd_opt(2030, 1, 1).unwrap() + chrono::Days::new(days);
+    let shown = show(club, path);
+    let events = shown["events"].as_array().unwrap();
+    let nth = |n: usize| n.checked_rem(events.len()).map(|n| &events[n]);
+    let path_of = |event: &Value| format!("/api/events/{}", text(&event["eventId"]));
+    let status = match step {
+        Step::Until(weeks) => club.by(BOB).patch(path, json!({"until": day(weeks * 7).to_string()})).status,
+        Step::Add(days, hour) => {
+            let body = date(&day(*days).to_string(), &format!("{hour:02}:00"), &format!("{}:00", hour + 1));
+            club.by(BOB).post(&format!("{path}/occurrences"), body).status
+        }
+        Step::Delete(n) => nth(*n).map_or(404, |event| club.by(BOB).delete(&path_of(event)).status),
+        Step::DeleteFrom(n) => nth(*n).map_or(404, |event| {
+            let from = text(&event["timeStart"]).replace('+', "%2B");
+            club.by(BOB).delete(&format!("{path}?from={from}")).status
+        }),
+        Step::Restore => deleted.pop().map_or(404, |path| {
+            let answer = club.by(BOB).post(&format!("{path}/restore"), json!({}));
+            answer.status
+        }),
+        Step::Rename(n, name) => nth(*n).map_or(404, |event| {
+            rename(club, event, name);
+            200
+        }),
+        Step::RenameAll(name, is_all) => {
+            club.by(BOB).patch(&format!("{path}?includeChanged={is_all}"), json!({ "name": name })).status
+        }
+        Step::StartAt(hour) => club.by(BOB).patch(path, json!({"startTime": format!("{hour:02}:00")})).status,
+    };
+    assert!([200, 201, 204, 400, 404, 409].contains(&status), "{step:?}: {status}");
+    let left = each(&show(club, path)["events"], "eventId");
+    let gone = events.iter().filter(|event| !left.contains(&text(&event["eventId"])));
+    deleted.extend(gone.map(path_of));
+}
+
+/// Checks that each row has what the rows before left as its old values.
+fn check_chain(rows: &[Value]) {
+    let mut state: BTreeMap<String, Value> = BTreeMap::from([("deleted".to_owned(), json!(false))]);
+    for row in rows {
+        for (field, change) in row["changes"].as_object().unwrap() {
+            let state = state.entry(field.clone()).or_default();
+            if let [old, new] = change.as_array().map_or(&[][..], Vec::as_slice) {
+                assert_eq!(state, old, "{field} in {row} of {rows:#?}");
+                *state = new.clone();
+                continue;
+            }
+            let mut list = state.as_array().cloned().unwrap_or_default();
+            for element in change["removed"].as_array().unwrap() {
+                let index = list.iter().position(|other| other == element);
+                list.remove(index.unwrap_or_else(|| panic!("{field} has no {element} before {row} of {rows:#?}")));
+            }
+            for element in change["added"].as_array().unwrap() {
+                assert!(!list.contains(element), "{field} has {element} before {row} of {rows:#?}");
+                list.push(element.clone());
+            }
+            *state = json!(list);
+        }
+    }
+}
+
+#[rstest]
+fn the_rows_of_the_history_are_a_chain(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let chain_of = |object: &str| {
+        let mut rows = club.by(ALICE).get(&format!("/api/audit?object={object}")).expect(200).json();
+        let rows = rows.as_array_mut().unwrap();
+        rows.reverse();
+        check_chain(rows);
+        rows.clone()
+    };
+    let mut runner = TestRunner::new(Config { cases: 8, failure_persistence: None, ..Config::default() });
+    let added = Step::Add(58, 21);
+    let fixed = [vec![added.clone(), Step::StartAt(10)], vec![Step::Until(1), Step::Restore, Step::Until(1)]];
+    let run = |steps: &[Step], place: &str| {
+        let (path, made) = series(&club, BOB, place, "FREQ=WEEKLY;COUNT=4");
+        let mut deleted = Vec::new();
+        for step in steps {
+            take(&club, &path, step, &mut deleted);
+        }
+        let rows = chain_of(&text(&made["seriesId"]));
+        let ids = rows.iter().flat_map(|row| row["changes"]["events"]["added"].as_array().cloned().unwrap_or_default());
+        for event in ids.collect::<Vec<_>>() {
+            chain_of(&text(&event));
+        }
+        club.by(BOB).delete(&path);
+    };
+    for (n, steps) in fixed.iter().enumerate() {
+        run(steps, &format!("fixed {n}"));
+    }
+    let all = prop::collection::vec(step(), 4..14);
+    runner
+        .run(&all, |steps| {
+            run(&steps, &uuid::Uuid::new_v4().simple().to_string());
+            Ok(())
+        })
+        .unwrap();
 }

@@ -280,6 +280,19 @@ fn a_receiver_that_hangs_holds_up_nobody(#[values(Sqlite, Postgres)] backend: Ba
     assert_eq!(slow.arrived().len(), 1, "the second one is about the same room and waits for the first");
     club.clock.advance(TimeDelta::seconds(6));
     assert_eq!(kinds(&slow.wait_for(3)[1..]), ["room.verified", "room.unverified"]);
+
+    // Nor is anything sent later because of it.
+    slow.react(vec![Reaction::Hang; 10]);
+    let mut times = Vec::new();
+    for n in 0..3 {
+        verified_room(&club, BOB, &format!("S51{}", 7 + n), (1, 2));
+        let begun = std::time::Instant::now();
+        fast.wait_for(3 + n);
+        until("the slow one is busy", || slow.arrived().len() > 3);
+        times.push(begun.elapsed());
+    }
+    // The machine may be busy.
+    assert!(times.iter().min().unwrap().as_secs_f64() < 2.0, "{times:?}");
 }
 
 /// An attempt ends, whatever the receiver sends. What it has answered is shown, without the secrets of the address.

@@ -193,6 +193,39 @@ fn invalid_answers_change_nothing(#[values(Sqlite, Postgres)] backend: Backend) 
     assert_eq!(detail(&club, &events[0].to_string())["level"], 1);
 }
 
+/// The bounds keep a faulty booking-service from filling the memory. The pages before are copied, and the rest once it is
+/// sound.
+#[rstest]
+fn a_page_that_is_too_long_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
+    let event = |name: &str| changed_event(event_json(DbUuid::new(), name, &[BOB]), "2026-02-01T09:00:00Z");
+    let events: Vec<_> = (0..201).map(|n| event(&format!("event {n:03}"))).collect();
+    let with = |description: &str, length: usize| {
+        let mut event = event("long");
+        event["description"] = json!(description.repeat(length));
+        event
+    };
+    let long_event = json!([events[200], with("x", 30_000_000)]);
+    // Each of its 430 events is as long as the contract allows: 40 kB. In all, 16 MiB are kept.
+    let long_list = json!((0..430).map(|_| with("\u{20bb7}", 10_000)).collect::<Vec<_>>());
+    for (page, cause) in [(long_event, "a long event"), (long_list, "a long list")] {
+        let page = Behavior::page(&page, "");
+        let booking = FakeBooking::start(Behavior::Pages(events.clone(), Some((200, page))));
+        let club = start(backend, &calm_options(&booking.address, "t"));
+        until("the first page is copied", || names(&club).len() == 200);
+        let failures = || {
+            let metrics = club.anonymous().get("/metrics").text();
+            let line = metrics.lines().find_map(|line| line.strip_prefix("copy_failures_total{what=\"events\"} "));
+            line.unwrap().parse::<u32>().unwrap()
+        };
+        let before = failures();
+        until(&format!("it is refused again: {cause}"), || failures() > before);
+        let found = names(&club);
+        assert!(found.len() == 200 && found.iter().all(|name| name.starts_with("event ")), "{cause}: {found:?}");
+        booking.set_behavior(Behavior::Pages(events.clone(), None));
+        until("the rest is copied", || names(&club).len() == 201);
+    }
+}
+
 #[rstest]
 fn one_short_list_changes_nothing(#[values(Sqlite, Postgres)] backend: Backend) {
     let events: Vec<_> = ["one", "three", "two"].map(|name| event_json(DbUuid::new(), name, &[BOB])).into();
