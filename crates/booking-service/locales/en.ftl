@@ -77,6 +77,14 @@ room = Room
 another-place = Another place
 other-place = Another place
 other-place-hint = Only if no room is chosen above.
+no-room-free = No room is free then.
+free-at-other-times = Free at other times of this day. Press one to put it into the form:
+rooms-free = { $n ->
+    [one] 1 room is free
+   *[other] { $n } rooms are free
+}
+place-not-held = The club does not hold { $place } then.
+choose-room = Choose a room
 name = Name
 description = Description
 taken-by = Already there at that time:
@@ -394,6 +402,19 @@ series-dates = { $n ->
    *[other] { $n } dates
 }
 series-dates-hint = Dates without a tick are left out.
+series-check-dates = Nothing is booked yet. Check the { $n ->
+    [one] 1 date
+   *[other] { $n } dates
+} below{ $refused ->
+    [0] .
+   *[other] { $why ->
+        [taken] ; { $refused } of them { $refused ->
+            [one] is
+           *[other] are
+        } taken.
+       *[other] ; { $refused } of them cannot be booked.
+    }
+}
 series-room-conflict = The room is taken.
 series-outside-room-window = The club does not hold the room then.
 series-nonexistent-time = The clocks skip this time.

@@ -68,6 +68,11 @@ room = 部屋
 another-place = ほかの場所
 other-place = ほかの場所
 other-place-hint = 上で部屋を選ばないときだけ入力してください。
+no-room-free = この時間に空いている部屋はありません。
+free-at-other-times = この日は次の時間なら空いています。押すとフォームに入力されます。
+rooms-free = { $n }部屋が空いています
+place-not-held = { $place }は、この時間には押さえていません。
+choose-room = 部屋を選んでください
 name = 名前
 description = 説明
 taken-by = その時間にはすでに次の予定があります:
@@ -373,6 +378,13 @@ weekdays = 月 火 水 木 金 土 日
 show-dates = 日程を表示
 series-dates = { $n }回
 series-dates-hint = チェックのない日は予約しません。
+series-check-dates = まだ予約していません。下の{ $n }回の日程を確認してください。{ $refused ->
+    [0] {""}
+   *[other] そのうち{ $refused }回は{ $why ->
+        [taken] すでに使われています。
+       *[other] 予約できません。
+    }
+}
 series-room-conflict = 部屋は使われています。
 series-outside-room-window = その時間に部屋は確保されていません。
 series-nonexistent-time = この時刻は存在しません。

@@ -22,6 +22,7 @@ mod room;
 mod rooms;
 mod series_form;
 mod start;
+mod venue;
 mod visit;
 mod webhooks;
 

@@ -14,11 +14,12 @@ use service_kit::{
 };
 
 use super::{
-    choices::{conflict, free_rooms, group_choices, with_room},
+    choices::{conflict, group_choices},
     event_form::set_times,
     history::{self, Subject},
     people::People,
     polls::answered,
+    venue::{room_at_place, rooms_of},
     visit::{Visit, or_form_again},
 };
 use crate::{
@@ -32,6 +33,7 @@ use crate::{
         queries::{self, DraftEventStatus, PollDetail, check_admin_or_privileged, get_detail},
         results::{Choice, SlotResult, by_user, tally},
     },
+    rooms::overlap::Span,
 };
 
 /// The most people in the table of results.
@@ -239,19 +241,19 @@ fn confirm_page(
             (slot.id.to_string(), format!("{} ({}) {best}", visit.span(slot.starts_at, slot.ends_at), result.yes.len()))
         })
         .collect();
-    let rooms = free_rooms(conn, &values, visit, None)?;
-    let values = with_room(&values, &rooms, problem);
+    let rooms = rooms_of(conn, &values, visit, None)?;
+    let values = rooms.choose(&values, problem);
     let form = FormPage { page: visit.page(), values: &values, problem, aliases: &[("roomId", "room")] };
     let groups = group_choices(conn, me)?;
     let here = format!("/polls/{id}/confirm");
     let body = html! {
-        (form.refusal())
+        (rooms.refusal(&form, visit))
         (form.form(&here, None, &html! {
             (enter_button(&visit.text("confirm")))
             (form.select("slotId", &visit.text("time"), None, &slots))
             button formmethod="get" formaction=(here) formnovalidate { (visit.text("show-free-rooms")) }
             (conflict(conn, &values, visit, problem)?)
-            (form.select("room", &visit.text("room"), None, &rooms))
+            (form.select("room", &visit.text("room"), None, &rooms.choices))
             (form.input(Input { name: "place", label: &visit.text("other-place"), max_length: Some(32),
                 hint: Some(&visit.text("other-place-hint")), ..Input::default() }))
             (form.select("groupId", &visit.text("group"), Some(&visit.text("group-hint")), &groups))
@@ -264,6 +266,14 @@ fn confirm_page(
         }))
     };
     Ok(visit.reply(&visit.format("confirm-poll", &[("name", poll.poll.row.name.as_str().into())]), body))
+}
+
+/// The confirmation with the room of the chosen place that contains the slot.
+fn at_place_of_room(conn: &mut AnyConnection, id: DbUuid, chosen: Confirmation) -> Result<Confirmation, Error> {
+    let slots = get_detail(conn, id)?.slots;
+    let Some(slot) = slots.iter().find(|slot| slot.id == chosen.slot) else { return Ok(chosen) };
+    let wanted = (Span::between(slot.starts_at, slot.ends_at), chosen.shared);
+    Ok(Confirmation { venue: room_at_place(conn, chosen.venue.clone(), wanted, None)?, ..chosen })
 }
 
 /// Makes a slot an event.
@@ -283,6 +293,7 @@ pub async fn confirm(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> R
         Ok(confirmation) => {
             who.queued_by(&confirmation.venue.clone())
                 .update(polls::confirmed(id, visit.now, visit.zone), move |conn, me| {
+                    let confirmation = at_place_of_room(conn, id, confirmation.clone())?;
                     let event = confirmation::confirm(conn, id, &confirmation, me, visit.zone, visit.now)?;
                     events::show_created(conn, event, &me.author, visit.zone)?;
                     Ok(see_other(format!("/events/{event}")))

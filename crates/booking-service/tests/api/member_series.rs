@@ -58,6 +58,10 @@ fn the_dates_are_listed_with_what_is_in_the_way(#[values(Sqlite, Postgres)] back
     let shown = page::check(&send(&club, BOB, "/events/new", &form).expect(200));
     assert_eq!(starts(&club), Vec::<String>::new());
     assert!(shown.contains("The room is taken.") && shown.contains("Rust evening"), "{shown}");
+    let notice = shown.split("<div class=\"refusal\" role=\"alert\">").nth(1).unwrap_or_else(|| panic!("{shown}"));
+    let said = "Nothing is booked yet. Check the 4 dates below; 1 of them is taken.";
+    assert!(notice.split("</div>").next().unwrap().contains(said), "{notice}");
+    assert!(notice.contains("href=\"#dates\"") && shown.contains("id=\"dates\""), "{shown}");
     let mut form = fields(&shown, "/events/new");
     let (all, on) = listed(&form);
     assert_eq!(all, ["2030-01-01", "2030-01-08", "2030-01-15", "2030-01-22"]);
@@ -66,6 +70,13 @@ fn the_dates_are_listed_with_what_is_in_the_way(#[values(Sqlite, Postgres)] back
     set(&mut form, "times", "5");
     let mut form = fields(&page::check(&send(&club, BOB, "/events/new", &form).expect(200)), "/events/new");
     assert_eq!(listed(&form).0.len(), 5);
+    // Dates of which none is taken.
+    let mut free = new_form(&club);
+    for (name, value) in [("repeat", "daily"), ("times", "3")] {
+        set(&mut free, name, value);
+    }
+    let free = page::check(&send(&club, BOB, "/events/new", &free).expect(200));
+    assert!(free.contains("Nothing is booked yet. Check the 3 dates below.<"), "{free}");
     form.retain(|field| *field != ("on".to_owned(), "2030-01-08".to_owned()));
     let mut again = form.clone();
     set(&mut again, "showDates", "true");

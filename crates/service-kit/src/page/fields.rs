@@ -186,11 +186,14 @@ impl FormPage<'_> {
     /// A list from which one value is chosen.
     #[must_use]
     pub fn select(&self, name: &str, label: &str, hint: Option<&str>, choices: &[Choice]) -> Markup {
-        let chosen = self.values.get(name);
+        // A browser would take the last one of several.
+        let chosen = choices.iter().position(|(value, _)| value == self.values.get(name));
         self.labelled(name, label, hint, |id, described, is_wrong| {
             html! {
                 select id=(id) name=(name) aria-describedby=[described] aria-invalid=[is_wrong.then_some("true")] {
-                    @for (value, text) in choices { option value=(value) selected[value == chosen] { (text) } }
+                    @for (n, (value, text)) in choices.iter().enumerate() {
+                        option value=(value) selected[Some(n) == chosen] { (text) }
+                    }
                 }
             }
         })
