@@ -78,6 +78,7 @@ rule-unknown-user = There is no such member.
 rule-inactive-user = At least one of them must be an active member.
 rule-unknown-group = There is no such group.
 rule-unknown-room = There is no such room.
+no-member-called = There is no member { $name }.
 
 history = History
 history-sentence = { $who } { $what }.

@@ -72,6 +72,7 @@ rule-unknown-user = そのような部員はいません。
 rule-inactive-user = 少なくとも一人は現役の部員にしてください。
 rule-unknown-group = そのようなグループはありません。
 rule-unknown-room = そのような部屋はありません。
+no-member-called = { $name }という部員はいません。
 
 history = 変更履歴
 history-sentence = { $who }が{ $what }しました。

@@ -110,7 +110,7 @@ fn a_refusal_keeps_what_was_typed(#[values(Sqlite, Postgres)] backend: Backend) 
     for (name, value) in typed {
         assert!(again.contains(&(name.to_owned(), value.to_owned())), "{name} in {again:?}");
     }
-    assert!(refused.text().contains("id=\"f-admins-error\">There is no such member."), "{refused:?}");
+    assert!(refused.text().contains("id=\"f-admins-error\">There is no member nobody."), "{refused:?}");
     set(&mut form, "admins", "@BOB");
     refused = send(&club, BOB, "/events/new", &form).expect(400);
     assert!(refused.text().contains("id=\"f-until-error\">Please write the time like 18:30."), "{refused:?}");

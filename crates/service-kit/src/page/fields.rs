@@ -1,10 +1,18 @@
 //! The forms of pages: fields with their labels, what was typed, and what is wrong with it.
 
-use common::problem::{Location, Problem, Rule};
+use common::problem::{Location, Problem, Rule, Violation, Violations};
 use maud::{Markup, html};
 
 use super::context::PageContext;
 use crate::http::form::{self, Form};
+
+/// The beginning of the message of [`note_unknown_name`]; the name follows.
+const NO_USER: &str = "names no user: ";
+
+/// Notes that a list of sign-in names at `pointer` has one that is nobody's. Forms show the name.
+pub fn note_unknown_name(violations: &mut Violations, pointer: impl Into<String>, name: &str) {
+    violations.push(pointer, Rule::UnknownUser, format!("{NO_USER}{name}"));
+}
 
 /// A text field.
 #[derive(Clone, Copy, Default)]
@@ -107,7 +115,7 @@ impl FormPage<'_> {
                 Location::Parameter { parameter } => is_chosen(parameter),
                 Location::Cell { .. } => is_chosen(""),
             })
-            .map(|violation| self.message(violation.code, &violation.message))
+            .map(|violation| self.message(violation))
             .collect();
         messages.dedup();
         messages
@@ -119,8 +127,17 @@ impl FormPage<'_> {
         self.messages(|other| other == member)
     }
 
-    fn message(&self, rule: Rule, message: &str) -> String {
-        self.page.find(&format!("rule-{}", rule.code())).unwrap_or_else(|| message.to_owned())
+    fn message(&self, violation: &Violation) -> String {
+        if let Some(name) = violation.message.strip_prefix(NO_USER) {
+            return self.page.format("no-member-called", &[("name", name.into())]);
+        }
+        // The text of the rule for this member, or for any.
+        let key = format!("rule-{}", violation.code.code());
+        let of_member = match &violation.location {
+            Location::Pointer { pointer } => self.page.find(&format!("{key}-{}", pointer.trim_start_matches('/'))),
+            _ => None,
+        };
+        of_member.or_else(|| self.page.find(&key)).unwrap_or_else(|| violation.message.clone())
     }
 
     /// A label, its field, and what is wrong with the value. The field gets its id and those of the texts that describe

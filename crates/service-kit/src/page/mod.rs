@@ -10,7 +10,7 @@ mod sign_out;
 pub use self::{
     address::{address, is_local, see_other, set_language},
     context::PageContext,
-    fields::{Choice, FormPage, Input, button, enter_button, hidden},
+    fields::{Choice, FormPage, Input, button, enter_button, hidden, note_unknown_name},
     history::{Sentences, mentioned},
     problems::{problem_page, show as show_problem, show_all as show_problems},
     sign_out::ask as ask_to_sign_out,
