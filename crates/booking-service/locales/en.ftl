@@ -156,6 +156,7 @@ who-is-asked = Who is asked
 no-group = No group
 more-members = More members
 poll-open-to-all = Everybody may answer
+rule-required-invitees = Nobody could answer this poll. Choose a group, name members, or let everybody answer.
 until-when = Answers until
 ask = Ask
 

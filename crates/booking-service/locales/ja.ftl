@@ -144,6 +144,7 @@ who-is-asked = 対象者
 no-group = グループなし
 more-members = ほかの部員
 poll-open-to-all = 誰でも回答できる
+rule-required-invitees = 回答できる人がいません。グループか部員を選ぶか、誰でも回答できるようにしてください。
 until-when = 回答期限
 ask = 作成する
 

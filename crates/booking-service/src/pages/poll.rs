@@ -19,6 +19,7 @@ use super::{
     history::{self, Subject},
     people::People,
     polls::answered,
+    queries::group_of_invitees,
     venue::{room_at_place, rooms_of},
     visit::{Visit, or_form_again},
 };
@@ -242,7 +243,10 @@ fn confirm_page(
         })
         .collect();
     let rooms = rooms_of(conn, &values, visit, None)?;
-    let values = rooms.choose(&values, problem);
+    let mut values = rooms.choose(&values, problem);
+    if values.get("groupId").is_empty() {
+        values.set("groupId", group_of_invitees(conn, &poll.invitees)?.to_string());
+    }
     let form = FormPage { page: visit.page(), values: &values, problem, aliases: &[("roomId", "room")] };
     let groups = group_choices(conn, me)?;
     let here = format!("/polls/{id}/confirm");

@@ -2,7 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use diesel::{OptionalExtension, dsl::exists, prelude::*};
+use diesel::{
+    OptionalExtension,
+    dsl::{count_star, exists},
+    prelude::*,
+};
 use service_kit::{
     database::{
         AnyConnection,
@@ -15,11 +19,12 @@ use service_kit::{
 use crate::{
     events::queries::Schedule,
     expressions::lower,
-    groups::queries::MADE_HERE,
+    groups::{EVERYONE, queries::MADE_HERE},
     schema::{
-        attendees, draft_event_admins, draft_event_answers, draft_events, event_admins, events, group_admins, groups,
-        room_admins, rooms, tags, users,
+        attendees, draft_event_admins, draft_event_answers, draft_events, event_admins, events, group_admins,
+        group_members, groups, room_admins, rooms, tags, users,
     },
+    users::queries::active_ids,
 };
 
 /// The most groups in a list of choices.
@@ -88,6 +93,44 @@ pub fn answered_polls(conn: &mut AnyConnection, user: DbUuid, polls: &[DbUuid]) 
 /// The privileged users, by id.
 pub fn privileged(conn: &mut AnyConnection) -> Result<Vec<DbUuid>, Error> {
     Ok(users::table.filter(users::privileged.eq(true)).order(users::id).select(users::id).load(conn)?)
+/// The group that has most in common with the invitees of a poll, which keeps only their ids; the one that was asked, unless
+/// many have joined or left it since.
+pub fn group_of_invitees(conn: &mut AnyConnection, invitees: &[DbUuid]) -> Result<DbUuid, Error> {
+    let asked = i64::try_from(invitees.len()).unwrap_or(i64::MAX);
+    let mut common = HashMap::<DbUuid, i64>::new();
+    for invitees in invitees.chunks(1000) {
+        let members = group_members::table.filter(group_members::user_id.eq_any(invitees));
+        let live = groups::table.filter(groups::deleted_at.is_null()).select(groups::id);
+        let rows: Vec<(DbUuid, i64)> = with_connection!(conn, c => members
+            .filter(group_members::group_id.eq_any(live))
+            .group_by(group_members::group_id)
+            .select((group_members::group_id, count_star()))
+            .load(c)?);
+        for (group, number) in rows {
+            *common.entry(group).or_default() += number;
+        }
+    }
+    let mut groups = Vec::new();
+    let ids: Vec<_> = common.keys().copied().collect();
+    for ids in ids.chunks(1000) {
+        let rows: Vec<(DbUuid, i64)> = with_connection!(conn, c => group_members::table
+            .filter(group_members::group_id.eq_any(ids))
+            .group_by(group_members::group_id)
+            .select((group_members::group_id, count_star()))
+            .load(c)?);
+        groups.extend(rows.into_iter().map(|(group, members)| (group, common[&group], members)));
+    }
+    let everyone = i64::try_from(active_ids(conn)?.len()).unwrap_or(i64::MAX);
+    groups.push((EVERYONE, asked, everyone));
+    // The share of those who are both members and asked, among those who are either.
+    let share = |(_, common, members): &(DbUuid, i64, i64)| (*common, asked + members - common);
+    let best = groups.iter().max_by(|a, b| {
+        let ((a_common, a_all), (b_common, b_all)) = (share(a), share(b));
+        (i128::from(a_common) * i128::from(b_all)).cmp(&(i128::from(b_common) * i128::from(a_all)))
+    });
+    Ok(best.filter(|_| asked > 0).map_or(EVERYONE, |(group, ..)| *group))
+}
+
 }
 
 /// The tag with this name, if there is one.

@@ -310,6 +310,35 @@ fn a_poll_is_made_answered_and_confirmed(#[values(Sqlite, Postgres)] backend: Ba
 fn times(club: &Club, path: &str) -> Vec<String> {
     let poll =
         club.by(ALICE).get(&format!("/api/draft-events/{}", path.rsplit('/').next().unwrap())).expect(200).json();
+#[rstest]
+fn a_poll_asks_somebody_and_its_event_is_of_its_group(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    group(&club, ALICE, "aardvark", &[ALICE, DAVE]);
+    let asked = group(&club, ALICE, "zebra", &[BOB, CAROL]);
+    let mut form = fields(&open(&club, ALICE, "/polls/new"), "/polls/new");
+    for (name, value) in [("name", "Trip"), ("groupId", "")] {
+        set(&mut form, name, value);
+    }
+    let refused = page::check(&send(&club, ALICE, "/polls/new", &form).expect(400));
+    let nobody = "Nobody could answer this poll.";
+    assert!(refused.contains(&format!("id=\"f-invitees-error\">{nobody}")), "{refused}");
+    let mut form = fields(&refused, "/polls/new");
+    set(&mut form, "groupId", &asked);
+    let path = send(&club, ALICE, "/polls/new", &form).expect(303).header("location").unwrap().to_owned();
+    let confirm = format!("{path}/confirm");
+    let event = fields(&open(&club, ALICE, &confirm), &confirm);
+    assert!(event.contains(&("groupId".to_owned(), asked)), "{event:?}");
+    // Whoever is asked cannot all be taken away either.
+    let edit = format!("{path}/edit");
+    let mut form = fields(&open(&club, ALICE, &edit), &edit);
+    set(&mut form, "invitees", "");
+    let refused = page::check(&send(&club, ALICE, &edit, &form).expect(400));
+    assert!(refused.contains(&format!("id=\"f-invitees-error\">{nobody}")), "{refused}");
+    let mut form = fields(&refused, &edit);
+    set(&mut form, "open", "true");
+    send(&club, ALICE, &edit, &form).expect(303);
+}
+
     let slots = poll["candidateSlots"].as_array().unwrap().clone();
     let at = |value: &Value| text(value)[..16].to_owned();
     slots.iter().map(|slot| format!("{} {}", at(&slot["timeStart"]), at(&slot["timeEnd"]))).collect()
