@@ -25,6 +25,7 @@ tag = Tag
 my-answer = Do you come?
 answer-attendance = I come
 answer-pending = Not sure
+not-answered-yet = You have not answered yet
 answer-absent = I do not come
 who-comes = Who comes
 come = { $n ->

@@ -25,6 +25,7 @@ tag = タグ
 my-answer = 参加しますか
 answer-attendance = 参加する
 answer-pending = 未定
+not-answered-yet = まだ回答していません
 answer-absent = 参加しない
 who-comes = 参加者
 come = 参加 { $n }人

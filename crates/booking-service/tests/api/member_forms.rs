@@ -230,7 +230,11 @@ fn members_answer_and_another_site_cannot(#[values(Sqlite, Postgres)] backend: B
     let event = event(&club, ALICE, At::Place("Discord"), (2, 4));
     let path = format!("/events/{event}/answer");
     let answer = |schedule: &str| vec![("schedule".to_owned(), schedule.to_owned()), ("to".to_owned(), "/".to_owned())];
+    for shown in [open(&club, BOB, "/"), open(&club, BOB, &format!("/events/{event}"))] {
+        assert!(shown.contains("You have not answered yet") && !shown.contains("aria-pressed=\"true\""), "{shown}");
+    }
     assert_eq!(send(&club, BOB, &path, &answer("attendance")).expect(303).header("location"), Some("/"));
+    assert!(!open(&club, BOB, "/").contains("You have not answered yet"));
     let mine = || {
         let event = club.by(BOB).get(&format!("/api/events/{event}")).expect(200).json();
         let attendees = event["attendees"].as_array().unwrap().clone();
