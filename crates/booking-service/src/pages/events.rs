@@ -118,7 +118,7 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
 }
 
 /// The event after which a list goes on: its start and its id.
-fn position_of(text: &str) -> Option<Position> {
+pub fn position_of(text: &str) -> Option<Position> {
     let (start, id) = text.split_once(' ')?;
     Some((DbTimestamp(start.parse().ok()?), DbUuid::from(id.parse::<Id>().ok()?)))
 }

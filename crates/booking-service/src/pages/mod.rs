@@ -61,6 +61,7 @@ pub const PARAMETERS: &[&str] = &[
     "after",
     "day",
     "view",
+    "kind",
 ];
 
 /// The paths of all pages of an installation without a front end.

@@ -17,7 +17,7 @@ use service_kit::{
 };
 
 use crate::{
-    events::queries::Schedule,
+    events::queries::{Position, Schedule},
     expressions::lower,
     groups::{EVERYONE, queries::MADE_HERE},
     schema::{
@@ -30,8 +30,11 @@ use crate::{
 /// The most groups in a list of choices.
 const MAX_GROUPS: i64 = 500;
 
-/// The most deleted objects of one kind in a list.
-const MAX_DELETED: i64 = 50;
+/// More events than a series can have.
+const MAX_DATES: i64 = 1000;
+
+/// The most deleted objects of one kind on a page.
+pub const MAX_DELETED: i64 = 50;
 
 /// Sign-in names and display names of users.
 pub fn names(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, (String, String)>, Error> {
@@ -200,17 +203,24 @@ pub fn summary(conn: &mut AnyConnection, subject: Subject, id: DbUuid) -> Result
 }
 
 /// The objects of a kind that were deleted after a time, the last ones first; of those with an administrator, if one is
-/// given. Without rooms that come back with their event, and without groups of the directory.
+/// given. Without rooms that come back with their event, and without groups of the directory. One more than a page shows,
+/// of those that follow `position`.
 pub fn deleted_after(
     conn: &mut AnyConnection,
     subject: Subject,
     after: DbTimestamp,
     admin: Option<DbUuid>,
+    position: Option<Position>,
 ) -> Result<Vec<Summary>, Error> {
     macro_rules! deleted {
         ($table:ident, $admins:ident, $object:ident) => {{
-            let query = $table::table.filter($table::deleted_at.gt(after)).order($table::deleted_at.desc());
-            let mut query = query.limit(MAX_DELETED).select(columns!($table)).into_boxed();
+            let query = $table::table.filter($table::deleted_at.gt(after));
+            let query = query.order(($table::deleted_at.desc(), $table::id));
+            let mut query = query.limit(MAX_DELETED + 1).select(columns!($table)).into_boxed();
+            if let Some((at, id)) = position {
+                query = query.filter($table::deleted_at.le(at));
+                query = query.filter($table::deleted_at.lt(at).or($table::id.gt(id)));
+            }
             if let Some(admin) = admin {
                 let admins = $admins::table.filter($admins::$object.eq($table::id));
                 query = query.filter(exists(admins.filter($admins::user_id.eq(admin))));

@@ -258,12 +258,13 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     for subject in Subject::ALL {
         for admin in [None, Some(id(BOB))] {
             plans::check_page(&club, |conn| {
-                deleted_after(conn, subject, long_ago, admin).unwrap();
+                deleted_after(conn, subject, long_ago, admin, None).unwrap();
+                deleted_after(conn, subject, long_ago, admin, Some((long_ago, id(BOB)))).unwrap();
             });
         }
         plans::check(&club, |conn| {
             summary(conn, subject, id(BOB)).unwrap();
         });
     }
-    assert_eq!(deleted_after(&mut club.connect(), Subject::Event, long_ago, Some(id(BOB))).unwrap().len(), 1);
+    assert_eq!(deleted_after(&mut club.connect(), Subject::Event, long_ago, Some(id(BOB)), None).unwrap().len(), 1);
 }
