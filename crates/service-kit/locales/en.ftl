@@ -11,6 +11,9 @@ development = This is a development installation: anybody can sign in as any use
 no-users = There are no active users yet. Start the service with --demo or --directory-file to have some.
 for-developers = For developers
 to-start = To the start page
+notice-saved = Saved.
+notice-deleted = Deleted.
+undo = Undo
 try-again = Try again
 refused = Please check what is marked below.
 

@@ -11,6 +11,9 @@ development = これは開発用の環境です。誰でも任意のユーザー
 no-users = 有効なユーザーがいません。--demo または --directory-file をつけて起動してください。
 for-developers = 開発者向け
 to-start = トップページへ
+notice-saved = 保存しました。
+notice-deleted = 削除しました。
+undo = 元に戻す
 try-again = もう一度試す
 refused = 下の印がついた項目を確認してください。
 

@@ -117,7 +117,8 @@ fn a_member_says_about_themself_what_they_like(#[values(Sqlite, Postgres)] backe
     let mut form = fields(&open(&club, BOB, "/me"), &path);
     // Saved as it is, nothing changes.
     let before = changes(&club);
-    assert_eq!(send(&club, BOB, &path, &form).expect(303).header("location"), Some("/me"));
+    assert_eq!(send(&club, BOB, &path, &form).expect(303).header("location"), Some("/me?notice=saved"));
+    assert!(open(&club, BOB, "/me?notice=saved").contains("Saved."));
     assert_eq!(changes(&club), before);
     form = fields(&open(&club, BOB, "/me"), &path);
     set(&mut form, "bio", "I <draw>.\r\nAnd sing.");
@@ -143,7 +144,7 @@ fn a_member_says_about_themself_what_they_like(#[values(Sqlite, Postgres)] backe
     // An admin may.
     assert_eq!(
         send(&club, ALICE, &path, &vec![("bio".to_owned(), "y".to_owned())]).expect(303).header("location"),
-        Some("/people")
+        Some("/people?notice=saved")
     );
     assert_eq!(profile(&club, BOB)["realName"], "");
 }
@@ -252,8 +253,9 @@ fn projects_are_made_changed_and_deleted(#[values(Sqlite, Postgres)] backend: Ba
     assert_eq!(saved()["members"][0]["duration"], span((2025, 1), Some((2026, 1))));
     let edit = format!("{path}/edit");
     let before = (saved(), changes(&club));
-    send(&club, BOB, &edit, &fields(&open(&club, BOB, &edit), &edit)).expect(303);
+    let unchanged = send(&club, BOB, &edit, &fields(&open(&club, BOB, &edit), &edit)).expect(303);
     assert_eq!((saved(), changes(&club)), before);
+    assert!(open(&club, BOB, unchanged.header("location").unwrap()).contains("Saved."));
     let (mut mine, mut theirs) = (fields(&open(&club, BOB, &edit), &edit), fields(&open(&club, ALICE, &edit), &edit));
     set(&mut theirs, "name", "theirs");
     send(&club, ALICE, &edit, &theirs).expect(303);
@@ -271,7 +273,7 @@ fn projects_are_made_changed_and_deleted(#[values(Sqlite, Postgres)] backend: Ba
     let delete = format!("{path}/delete");
     let form = fields(&open(&club, BOB, &delete), &delete);
     send(&club, CAROL, &delete, &form).expect(403);
-    send(&club, BOB, &delete, &form).expect(303);
+    let deleted = send(&club, BOB, &delete, &form).expect(303);
     club.by(BOB).get(path).refused(404, "not-found");
 }
 
@@ -362,7 +364,7 @@ fn contests_and_teams_are_made_changed_and_deleted(#[values(Sqlite, Postgres)] b
         set(&mut form, name, value);
     }
     let refused = page::check(&send(&club, CAROL, &new, &form).expect(400));
-    assert!(refused.contains("id=\"f-members-error\">There is no such member."), "{refused}");
+    assert!(refused.contains("id=\"f-members-error\">There is no member nobody."), "{refused}");
     set(&mut form, "members", "carol dave");
     for _ in 0..2 {
         send(&club, CAROL, &new, &form).expect(303);
