@@ -78,10 +78,10 @@ rule-not-a-web-address = This must be an address that begins with https:// or ht
 rule-wrong-address = This address does not fit the kind of account.
 rule-place-or-room = Choose either a room or another place.
 rule-unknown-user = There is no such member.
+no-member-called = There is no member { $name }.
 rule-inactive-user = At least one of them must be an active member.
 rule-unknown-group = There is no such group.
 rule-unknown-room = There is no such room.
-no-member-called = There is no member { $name }.
 
 history = History
 history-sentence = { $who } { $what }.

@@ -72,10 +72,10 @@ rule-not-a-web-address = https:// または http:// で始まるアドレスに�
 rule-wrong-address = アカウントの種類に合わないアドレスです。
 rule-place-or-room = 部屋とほかの場所の、どちらか一方にしてください。
 rule-unknown-user = そのような部員はいません。
+no-member-called = { $name }という部員はいません。
 rule-inactive-user = 少なくとも一人は現役の部員にしてください。
 rule-unknown-group = そのようなグループはありません。
 rule-unknown-room = そのような部屋はありません。
-no-member-called = { $name }という部員はいません。
 
 history = 変更履歴
 history-sentence = { $who }が{ $what }しました。

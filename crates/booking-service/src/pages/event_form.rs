@@ -23,8 +23,7 @@ use service_kit::{
 use super::{
     choices::{conflict, group_choices},
     people::{self, People},
-    repetition,
-    series_form::Dates,
+    repetition::{self, Dates},
     venue::{TAKE, at_chosen_time, in_room_of_place, rooms_of},
     visit::{EXACT_END, EXACT_START, Visit, or_form_again, span_of},
 };

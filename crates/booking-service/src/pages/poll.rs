@@ -10,7 +10,7 @@ use service_kit::{
     database::{AnyConnection, PageBounds, types::DbUuid},
     error::{Error, Failure},
     http::{Form, Reply, form::request, query},
-    page::{FormPage, Input, enter_button, see_other},
+    page::{FormPage, Input, enter_button, see_deleted_from, see_other},
 };
 
 use super::{
@@ -66,6 +66,9 @@ fn page(
     let people = People::load(conn, answers.iter().map(|answer| answer.user).chain(poll.poll.admins.iter().copied()))?;
     let (status, is_admin) = (row.status(visit.now), check_admin_or_privileged(conn, id, me).is_ok());
     let is_asked = row.open || poll.invitees.binary_search(&me.id).is_ok() || poll.poll.admins.contains(&me.id);
+    if problem.is_some() && !is_asked {
+        return Err(Problem::forbidden("an open poll or an invitation").into());
+    }
     let own_comment = answers.iter().find(|answer| answer.user == me.id).map(|answer| answer.comment.clone());
     let values = typed.cloned().unwrap_or_else(|| answer_values(&mine, own_comment.as_ref()));
     let form = FormPage { page: visit.page(), values: &values, problem, aliases: &[] };
@@ -312,22 +315,30 @@ pub async fn confirm(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> R
 /// Asks whether to delete it.
 pub async fn ask_to_delete(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.read(move |conn, me| {
-        check_admin_or_privileged(conn, id, me)?;
-        let name = queries::find(conn, id)?.name;
-        let tag = polls::target(id, visit.now, visit.zone).tag(conn, me)?;
-        let (form, back) = (format!("/polls/{id}/delete"), format!("/polls/{id}"));
-        Ok(visit.ask_to_delete("delete-poll", &html! { b { (name) } }, (&form, &tag), &back, None))
-    })
-    .await
+    who.read(move |conn, me| delete_page(conn, me, &visit, id, None)).await
+}
+
+fn delete_page(
+    conn: &mut AnyConnection,
+    me: &Caller,
+    visit: &Visit,
+    id: DbUuid,
+    problem: Option<&Problem>,
+) -> Result<Reply, Error> {
+    let name = queries::find(conn, id)?.name;
+    check_admin_or_privileged(conn, id, me)?;
+    let tag = polls::target(id, visit.now, visit.zone).tag(conn, me)?;
+    let (form, back) = (format!("/polls/{id}/delete"), format!("/polls/{id}"));
+    Ok(visit.ask_to_delete("delete-poll", (&html! { b { (name) } }, &html! {}), (&form, &tag), &back, problem))
 }
 
 /// Deletes it.
 pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
-    let id = DbUuid::from(*id);
-    who.update(polls::target(id, visit.now, visit.zone), move |conn, me| {
+    let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
+    let result = who.update(polls::target(id, visit.now, visit.zone), move |conn, me| {
         changes::delete(conn, id, me, visit.now)?;
-        Ok(see_other("/polls"))
-    })
-    .await
+        Ok(see_deleted_from("/polls", id))
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |conn, me, problem| delete_page(conn, me, &visit, id, Some(problem))).await
 }

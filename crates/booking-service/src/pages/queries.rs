@@ -93,9 +93,6 @@ pub fn answered_polls(conn: &mut AnyConnection, user: DbUuid, polls: &[DbUuid]) 
     Ok(answers.select(draft_event_answers::draft_event_id).load::<DbUuid>(conn)?.into_iter().collect())
 }
 
-/// The privileged users, by id.
-pub fn privileged(conn: &mut AnyConnection) -> Result<Vec<DbUuid>, Error> {
-    Ok(users::table.filter(users::privileged.eq(true)).order(users::id).select(users::id).load(conn)?)
 /// The group that has most in common with the invitees of a poll, which keeps only their ids; the one that was asked, unless
 /// many have joined or left it since.
 pub fn group_of_invitees(conn: &mut AnyConnection, invitees: &[DbUuid]) -> Result<DbUuid, Error> {
@@ -134,6 +131,9 @@ pub fn group_of_invitees(conn: &mut AnyConnection, invitees: &[DbUuid]) -> Resul
     Ok(best.filter(|_| asked > 0).map_or(EVERYONE, |(group, ..)| *group))
 }
 
+/// The privileged users, by id.
+pub fn privileged(conn: &mut AnyConnection) -> Result<Vec<DbUuid>, Error> {
+    Ok(users::table.filter(users::privileged.eq(true)).order(users::id).select(users::id).load(conn)?)
 }
 
 /// The tag with this name, if there is one.
@@ -265,13 +265,13 @@ pub fn rooms_called(
     Ok(found)
 }
 
-/// The number of an event among those of its series by start, and their number.
-pub fn place_in_series(
+/// The events of the series of an event, by start: ids, starts and ends.
+pub fn dates_of_series(
     conn: &mut AnyConnection,
     event: &crate::events::queries::Row,
-) -> Result<Option<(i64, i64)>, Error> {
-    let Some(series) = event.series_id else { return Ok(None) };
-    let all = || events::table.filter(events::series_id.eq(series)).filter(events::deleted_at.is_null());
-    let before: i64 = all().filter(events::starts_at.lt(event.starts_at)).count().get_result(conn)?;
-    Ok(Some((before + 1, all().count().get_result(conn)?)))
+) -> Result<Vec<(DbUuid, DbTimestamp, DbTimestamp)>, Error> {
+    let Some(series) = event.series_id else { return Ok(Vec::new()) };
+    let dates = events::table.filter(events::series_id.eq(series)).filter(events::deleted_at.is_null());
+    let dates = dates.order((events::starts_at, events::id)).limit(MAX_DATES);
+    Ok(dates.select((events::id, events::starts_at, events::ends_at)).load(conn)?)
 }

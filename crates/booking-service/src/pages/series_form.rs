@@ -22,13 +22,14 @@ use service_kit::{
     },
     error::{Error, Failure},
     http::{Form, Reply},
-    page::{hidden, see_other},
+    page::{hidden, see_deleted, see_other},
 };
 
 use super::{
     choices::events_by_id,
-    event_form,
-    repetition::{SHOW_DATES, repeats},
+    event, event_form,
+    queries::dates_of_series,
+    repetition::{Dates, SHOW_DATES, repeats},
     venue::{at_chosen_time, at_place},
     visit::{Visit, or_form_again, span_of, typed},
 };
@@ -36,13 +37,13 @@ use crate::{
     auth::{Caller, SignedIn},
     events::{
         changes::{Draft, Venue},
-        queries::{EventDetail, get},
+        queries::{EventDetail, find, get},
     },
     rooms,
     series::{
         SkippedDate,
         creation::{self, NewSeries},
-        later_occurrences, record_new_series,
+        delete_occurrences, deleted_occurrences, later_occurrences, record_new_series,
         revision::{self, SeriesChange},
         rule::{DAYS, FirstTimes, Rule, Times, day_name, expand},
     },
@@ -147,15 +148,6 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
     .await
 }
 
-/// What a form says about the dates of a series.
-#[derive(Default)]
-pub struct Dates {
-    /// At its top: how many there are, and that nothing has been booked yet.
-    pub notice: Markup,
-    /// Among its fields.
-    pub list: Markup,
-}
-
 /// That nothing has been booked yet, because the dates come first.
 fn notice(visit: &Visit, dates: usize, refused: &[Value]) -> Markup {
     let are_taken = refused.iter().all(|date| date["code"] == "room-conflict");
@@ -219,6 +211,27 @@ pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
         Some(series) => update_later(visit, who, DbUuid::from(*id), series, at_chosen_time(form)).await,
         None => event_form::update(visit, who, id, form).await,
     }
+}
+
+/// Deletes an event, also the later ones of its series, or all of them.
+pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
+    let are_all = form.has("scope", "all");
+    let series = form.get("series").parse::<Id>().ok().filter(|_| are_all || form.has("scope", "later"));
+    let Some(series) = series.map(DbUuid::from) else { return event::delete(visit, who, id, form).await };
+    let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
+    let target = deleted_occurrences(series, id, visit.zone);
+    let result = who.queued_by(&series).update(target, move |conn, me| {
+        let event = find(conn, id)?;
+        if event.series_id != Some(series) {
+            return Err(Problem::not_found("event in the series").into());
+        }
+        let first = dates_of_series(conn, &event)?.first().map(|(_, start, _)| *start);
+        let from = first.filter(|_| are_all).unwrap_or(event.starts_at);
+        delete_occurrences(conn, series, from, me, visit.now)?;
+        Ok(see_deleted("/deleted"))
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |conn, me, problem| event::delete_page(conn, me, &visit, id, Some(problem))).await
 }
 
 async fn update_later(visit: Visit, who: SignedIn, id: DbUuid, series: DbUuid, form: Form) -> Result<Reply, Failure> {

@@ -217,3 +217,47 @@ fn a_change_and_an_answer_reach_all_later_dates(#[values(Sqlite, Postgres)] back
     assert_eq!(comes(CAROL), [false, false, true, true]);
     assert_eq!(comes(ALICE), [false, false, true, false]);
 }
+
+#[rstest]
+fn one_date_the_later_ones_or_all_are_deleted(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (_, made) = series(&club, BOB, "S516", "FREQ=WEEKLY;COUNT=5");
+    let ids = each(&made["events"], "eventId");
+    // The page of each date leads to all others.
+    let shown = open(&club, CAROL, &format!("/events/{}", ids[1]));
+    assert!(
+        shown.contains("Date 2 of 5 of a series") && ids.iter().all(|id| shown.contains(&format!("/events/{id}\"")))
+    );
+    let left = || {
+        let all = club.by(BOB).get("/api/events").expect(200).json();
+        let all = each(&all, "eventId");
+        ids.iter().map(|id| all.contains(id)).collect::<Vec<_>>()
+    };
+    let delete = |by: &str, date: usize, scope: &str, status: u16| {
+        let path = format!("/events/{}/delete", ids[date]);
+        let mut form = fields(&open(&club, BOB, &path), &path);
+        assert!(form.contains(&("scope".to_owned(), "one".to_owned())), "{form:?}");
+        set(&mut form, "scope", scope);
+        send(&club, by, &path, &form).expect(status)
+    };
+    delete(CAROL, 3, "later", 403);
+    delete(BOB, 1, "one", 303);
+    assert_eq!(left(), [true, false, true, true, true]);
+    let landed = delete(BOB, 3, "later", 303);
+    assert_eq!(left(), [true, false, true, false, false]);
+    // They can be restored where one lands.
+    let shown = open(&club, BOB, landed.header("location").unwrap());
+    assert!(shown.contains("Deleted.") && shown.contains(&format!("/events/{}/restore", ids[4])), "{shown}");
+    // Somebody has changed the date meanwhile.
+    let path = format!("/events/{}/delete", ids[2]);
+    let mut stale = fields(&open(&club, BOB, &path), &path);
+    let edit = format!("/events/{}/edit", ids[2]);
+    let mut changed = fields(&open(&club, BOB, &edit), &edit);
+    set(&mut changed, "name", "Night");
+    send(&club, BOB, &edit, &changed).expect(303);
+    set(&mut stale, "scope", "all");
+    page::check(&send(&club, BOB, &path, &stale).expect(412));
+    assert_eq!(left(), [true, false, true, false, false]);
+    delete(BOB, 2, "all", 303);
+    assert_eq!(left(), [false; 5]);
+}

@@ -275,6 +275,33 @@ fn projects_are_made_changed_and_deleted(#[values(Sqlite, Postgres)] backend: Ba
     send(&club, CAROL, &delete, &form).expect(403);
     let deleted = send(&club, BOB, &delete, &form).expect(303);
     club.by(BOB).get(path).refused(404, "not-found");
+    let landed = open(&club, BOB, deleted.header("location").unwrap());
+    let restore = format!("{path}/restore");
+    assert!(landed.contains("Deleted."), "{landed}");
+    send(&club, BOB, &restore, &fields(&landed, &restore)).expect(303);
+    of_api(&club, path);
+}
+
+#[rstest]
+fn who_may_not_is_told_so_whatever_is_wrong_besides(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    // Forms that carol may send, and dave or bob may not.
+    for path in paths(&club) {
+        let by = if path.starts_with("/projects/") { BOB } else { DAVE };
+        let is_form = ["/edit", "/delete", "/members"].iter().any(|end| path.ends_with(end))
+            || path.contains("/accounts/")
+            || path.contains("/members/")
+            || path.contains("/teams/") && !path.ends_with("/new");
+        if !is_form {
+            continue;
+        }
+        for wrong in [&[("_tag", "x")][..], &[("since", "x"), ("until", "x"), ("names", "nix"), ("type", "x")]] {
+            let form = wrong.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            send(&club, by, &path, &form).expect(403);
+        }
+    }
+    let profile = format!("/people/{}/profile", id(CAROL));
+    send(&club, BOB, &profile, &vec![("_tag".to_owned(), "x".to_owned())]).expect(403);
 }
 
 #[rstest]

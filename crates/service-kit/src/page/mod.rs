@@ -12,7 +12,7 @@ pub use self::{
     address::{address, is_local, see_deleted, see_deleted_from, see_other, see_saved, set_language},
     buttons::{button, enter_button, hidden},
     context::PageContext,
-    fields::{Choice, FormPage, Input, button, enter_button, hidden, note_unknown_name},
+    fields::{Choice, FormPage, Input, note_unknown_name},
     history::{Sentences, mentioned},
     problems::{problem_page, show as show_problem, show_all as show_problems},
     sign_out::ask as ask_to_sign_out,
