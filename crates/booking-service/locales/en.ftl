@@ -17,12 +17,15 @@ today = Today
 events-of = Events in { $month }
 search = Search
 search-hint = Name, description, place, group or tag.
-searched-months = From { $from } to { $to }.
+searched-months = Searched from { $from } to { $to }.
+search-earlier = Search earlier months
+search-later = Search later months
 filters = Group and tag
 all-groups = All groups
 tag = Tag
 
 my-answer = Do you come?
+not-answered-yet = You have not answered yet
 answer-attendance = I come
 answer-pending = Not sure
 answer-absent = I do not come
@@ -77,6 +80,14 @@ room = Room
 another-place = Another place
 other-place = Another place
 other-place-hint = Only if no room is chosen above.
+no-room-free = No room is free then.
+free-at-other-times = Free at other times of this day. Press one to put it into the form:
+rooms-free = { $n ->
+    [one] 1 room is free
+   *[other] { $n } rooms are free
+}
+place-not-held = The club does not hold { $place } then.
+choose-room = Choose a room
 name = Name
 description = Description
 taken-by = Already there at that time:
@@ -179,6 +190,7 @@ times = Times of each day
 times-hint = For example 13:00-15:00 18:00-20:00
 show-grid = Show the grid
 who-is-asked = Who is asked
+rule-required-invitees = Nobody could answer this poll. Choose a group, name members, or let everybody answer.
 no-group = No group
 more-members = More members
 poll-open-to-all = Everybody may answer
@@ -428,10 +440,25 @@ series-dates = { $n ->
    *[other] { $n } dates
 }
 series-dates-hint = Dates without a tick are left out.
+series-check-dates = Nothing is booked yet. Check the { $n ->
+    [one] 1 date
+   *[other] { $n } dates
+} below{ $refused ->
+    [0] .
+   *[other] { $why ->
+        [taken] ; { $refused } of them { $refused ->
+            [one] is
+           *[other] are
+        } taken.
+       *[other] ; { $refused } of them cannot be booked.
+    }
+}
 series-room-conflict = The room is taken.
 series-outside-room-window = The club does not hold the room then.
 series-nonexistent-time = The clocks skip this time.
 scope-of-change = Change
 scope-one = Only this date
 scope-later = This and all later dates
+scope-all = All dates
+scope-of-deletion = Delete
 scope-hint = Dates that were changed alone stay as they are.

@@ -17,12 +17,15 @@ today = 今日
 events-of = { $month }のイベント
 search = 検索
 search-hint = 名前、説明、場所、グループ、タグから探します。
-searched-months = { $from }から{ $to }まで
+searched-months = { $from }から{ $to }までを検索しました
+search-earlier = これより前の月を検索
+search-later = これより後の月を検索
 filters = グループとタグ
 all-groups = すべてのグループ
 tag = タグ
 
 my-answer = 参加しますか
+not-answered-yet = まだ回答していません
 answer-attendance = 参加する
 answer-pending = 未定
 answer-absent = 参加しない
@@ -68,6 +71,11 @@ room = 部屋
 another-place = ほかの場所
 other-place = ほかの場所
 other-place-hint = 上で部屋を選ばないときだけ入力してください。
+no-room-free = この時間に空いている部屋はありません。
+free-at-other-times = この日は次の時間なら空いています。押すとフォームに入力されます。
+rooms-free = { $n }部屋が空いています
+place-not-held = { $place }は、この時間には押さえていません。
+choose-room = 部屋を選んでください
 name = 名前
 description = 説明
 taken-by = その時間にはすでに次の予定があります:
@@ -170,6 +178,7 @@ times = 各日の時間
 times-hint = 例: 13:00-15:00 18:00-20:00
 show-grid = 表を表示
 who-is-asked = 対象者
+rule-required-invitees = 回答できる人がいません。グループか部員を選ぶか、誰でも回答できるようにしてください。
 no-group = グループなし
 more-members = ほかの部員
 poll-open-to-all = 誰でも回答できる
@@ -407,10 +416,19 @@ weekdays = 月 火 水 木 金 土 日
 show-dates = 日程を表示
 series-dates = { $n }回
 series-dates-hint = チェックのない日は予約しません。
+series-check-dates = まだ予約していません。下の{ $n }回の日程を確認してください。{ $refused ->
+    [0] {""}
+   *[other] そのうち{ $refused }回は{ $why ->
+        [taken] すでに使われています。
+       *[other] 予約できません。
+    }
+}
 series-room-conflict = 部屋は使われています。
 series-outside-room-window = その時間に部屋は確保されていません。
 series-nonexistent-time = この時刻は存在しません。
 scope-of-change = 変更する範囲
 scope-one = この回だけ
 scope-later = この回以降すべて
+scope-all = すべての回
+scope-of-deletion = 削除する範囲
 scope-hint = 個別に変更された回はそのままです。

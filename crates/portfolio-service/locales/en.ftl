@@ -104,6 +104,7 @@ member-with-span = { $name } ({ $span })
 deleted = Recently deleted
 deleted-about = What was deleted in the last 30 days and you may restore.
 deleted-nothing = Nothing.
+next-rows = Next ones
 deleted-at = Deleted on { $at }.
 restorable-until = It can be restored until { $at }.
 restore = Restore

@@ -104,6 +104,7 @@ member-with-span = { $name }({ $span })
 deleted = 最近削除したもの
 deleted-about = 最近30日間に削除され、あなたが復元できるものです。
 deleted-nothing = ありません。
+next-rows = 次へ
 deleted-at = { $at }に削除されました。
 restorable-until = { $at }まで復元できます。
 restore = 復元する

@@ -96,17 +96,23 @@ pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<Deleted>, Err
     Ok(deleted_objects::table.find(id).select(Deleted::as_select()).first(conn).optional()?)
 }
 
-/// The objects that can still be restored, of one creator or of all, the last deletion first, at most so many.
+/// The objects that can still be restored, of one creator or of all, the last deletion first, at most
+/// `at_most` of those that follow `after`.
 pub fn restorable(
     conn: &mut AnyConnection,
     creator: Option<DbUuid>,
     now: DbTimestamp,
+    after: Option<(DbTimestamp, DbUuid)>,
     at_most: i64,
 ) -> Result<Vec<Deleted>, Error> {
     let oldest = DbTimestamp(now.plus(-RESTORABLE));
     let mut query = deleted_objects::table.filter(deleted_objects::deleted_at.gt(oldest)).into_boxed();
     if let Some(creator) = creator {
         query = query.filter(deleted_objects::created_by.eq(creator));
+    }
+    if let Some((at, id)) = after {
+        query = query.filter(deleted_objects::deleted_at.le(at));
+        query = query.filter(deleted_objects::deleted_at.lt(at).or(deleted_objects::id.gt(id)));
     }
     let order = (deleted_objects::deleted_at.desc(), deleted_objects::id);
     Ok(query.order(order).limit(at_most).select(Deleted::as_select()).load(conn)?)

@@ -11,6 +11,9 @@ development = This is a development installation: anybody can sign in as any use
 no-users = There are no active users yet. Start the service with --demo or --directory-file to have some.
 for-developers = For developers
 to-start = To the start page
+notice-saved = Saved.
+notice-deleted = Deleted.
+undo = Undo
 try-again = Try again
 refused = Please check what is marked below.
 
@@ -81,6 +84,7 @@ rule-not-a-web-address = This must be an address that begins with https:// or ht
 rule-wrong-address = This address does not fit the kind of account.
 rule-place-or-room = Choose either a room or another place.
 rule-unknown-user = There is no such member.
+no-member-called = There is no member { $name }.
 rule-inactive-user = At least one of them must be an active member.
 rule-unknown-group = There is no such group.
 rule-unknown-room = There is no such room.

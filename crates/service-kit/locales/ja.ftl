@@ -11,6 +11,9 @@ development = これは開発用の環境です。誰でも任意のユーザー
 no-users = 有効なユーザーがいません。--demo または --directory-file をつけて起動してください。
 for-developers = 開発者向け
 to-start = トップページへ
+notice-saved = 保存しました。
+notice-deleted = 削除しました。
+undo = 元に戻す
 try-again = もう一度試す
 refused = 下の印がついた項目を確認してください。
 
@@ -75,6 +78,7 @@ rule-not-a-web-address = https:// または http:// で始まるアドレスに�
 rule-wrong-address = アカウントの種類に合わないアドレスです。
 rule-place-or-room = 部屋とほかの場所の、どちらか一方にしてください。
 rule-unknown-user = そのような部員はいません。
+no-member-called = { $name }という部員はいません。
 rule-inactive-user = 少なくとも一人は現役の部員にしてください。
 rule-unknown-group = そのようなグループはありません。
 rule-unknown-room = そのような部屋はありません。

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Where an event takes place.
-#[derive(Debug, Clone, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Venue {
     /// At a place, in a room that is made for the event.
     Place(String),

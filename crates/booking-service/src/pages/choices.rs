@@ -1,6 +1,6 @@
-//! What forms offer: rooms that are free, free times instead of taken ones, groups.
+//! What forms offer: free times instead of taken ones, groups.
 
-use common::{input::Id, problem::Problem, visible::is_blank};
+use common::{input::Id, problem::Problem};
 use maud::{Markup, html};
 use serde_json::Value;
 use service_kit::{
@@ -22,70 +22,10 @@ use crate::{
         selection::{Criterion, Selection},
     },
     groups::{self, EVERYONE},
-    rooms::{
-        overlap::Span,
-        queries::{self as rooms, Room, Selection as Rooms},
-    },
 };
 
-/// The most rooms and free times that a form offers.
-const MAX_CHOICES: usize = 200;
+/// The most free times that a form offers.
 const MAX_FREE_TIMES: usize = 8;
-
-/// The rooms that are free at the time of a form, and the choice of another place.
-pub fn free_rooms(
-    conn: &mut AnyConnection,
-    values: &Form,
-    visit: &Visit,
-    except: Option<DbUuid>,
-) -> Result<Vec<Choice>, Error> {
-    let mut choices = Vec::new();
-    if let Ok((start, end)) = span_of(values, visit.zone)
-        && start < end
-    {
-        let bounds = PageBounds { after: None, rows: 1000 };
-        let selection = Rooms { from: Some(DbTimestamp(start)), to: Some(DbTimestamp(end)), ..Rooms::default() };
-        let is_shared = values.has("sharedRoom", "true");
-        let mut rows = rooms::load_page_rows(conn, &selection, &bounds)?;
-        rows.retain(|(row, _)| row.starts_at <= DbTimestamp(start) && DbTimestamp(end) <= row.ends_at);
-        let rooms = rooms::load_times(conn, rows, except)?;
-        let mut free: Vec<_> = rooms.into_iter().filter(|room| is_free(room, start, end, is_shared)).collect();
-        free.sort_by(|a, b| (!a.row.verified, &a.row.place).cmp(&(!b.row.verified, &b.row.place)));
-        for room in free.into_iter().take(MAX_CHOICES) {
-            let hours = visit.hours(room.row.starts_at, room.row.ends_at);
-            let note = if room.row.verified { String::new() } else { format!(" {}", visit.text("not-confirmed")) };
-            choices.push((room.row.id.to_string(), format!("{} ({hours}){note}", room.row.place)));
-        }
-    }
-    // What was chosen is shown even if it is taken, so that a refusal is understood.
-    let chosen = values.get("room");
-    if let Ok(id) = chosen.parse::<Id>()
-        && choices.iter().all(|(id, _)| id != chosen)
-        && let Some(room) = rooms::find(conn, id.into())?
-    {
-        choices.push((chosen.to_owned(), format!("{} {}", room.place, visit.text("not-free"))));
-    }
-    choices.push((String::new(), visit.text("another-place")));
-    Ok(choices)
-}
-
-/// The form with the first of these rooms, unless a room or another place has been chosen.
-pub fn with_room(values: &Form, rooms: &[Choice], problem: Option<&Problem>) -> Form {
-    let mut values = values.clone();
-    if problem.is_none()
-        && values.get("room").is_empty()
-        && is_blank(values.get("place"))
-        && let Some((room, _)) = rooms.first()
-    {
-        values.set("room", room);
-    }
-    values
-}
-
-fn is_free(room: &Room, start: common::time::Timestamp, end: common::time::Timestamp, is_shared: bool) -> bool {
-    let free = if is_shared { &room.shared_times } else { &room.free_times };
-    free.iter().any(|free: &Span| free.start <= start && end <= free.end)
-}
 
 /// The groups, those of the caller first.
 pub fn group_choices(conn: &mut AnyConnection, me: &Caller) -> Result<Vec<Choice>, Error> {

@@ -12,13 +12,13 @@ use service_kit::{
     error::{Error, Failure},
     history::Action,
     http::{Form, Reply, form::request},
-    page::{FormPage, Input, address, is_local, see_other},
+    page::{FormPage, Input, address, is_local, see_deleted_from, see_other},
 };
 
 use super::{
     history::{self, Subject},
     people::People,
-    queries,
+    queries, repetition,
     start::answer_form,
     visit::{Visit, or_form_again},
 };
@@ -27,7 +27,7 @@ use crate::{
     club::Club,
     events::{
         self, RequestEventTag, RequestSchedule, attendance, changes,
-        queries::{EventDetail, Schedule, check_admin_or_privileged, get},
+        queries::{EventDetail, Schedule, check_admin_or_privileged, find, get},
     },
     groups::EVERYONE,
     ical,
@@ -58,17 +58,15 @@ fn page(
     let mine = event.answers.iter().find(|(user, _)| *user == me.id).map(|(_, schedule)| *schedule);
     let row = &event.row;
     let may_answer = attendance::check_may_answer(conn, row, me, Schedule::Absent, visit.now).is_ok();
-    let place_in_series = queries::place_in_series(conn, row)?;
+    let dates = queries::dates_of_series(conn, row)?;
     let here = format!("/events/{id}");
     let tag_form = FormPage { page: visit.page(), values: typed, problem, aliases: &[] };
     let body = html! {
         p {
             b { (visit.span(row.starts_at, row.ends_at)) } br;
-            @if let Some((number, total)) = place_in_series {
-                (visit.format("date-of-series", &[("number", number.into()), ("total", total.into())])) br;
-            }
             (row.place) @if !event.room.row.verified { " " small { (visit.text("not-confirmed")) } }
         }
+        (repetition::dates(&dates, row, visit))
         @if may_answer {
             h2 { (visit.text("my-answer")) }
             (answer_form(row, mine, &here, visit, false))
@@ -168,10 +166,13 @@ pub async fn calendar(club: Club, who: SignedIn, id: Path<Id>) -> Result<Reply, 
 /// Answers.
 pub async fn answer(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    let RequestSchedule { schedule } = request(json!({ "schedule": form.get("schedule") }))?;
     let to = Some(form.get("to")).filter(|to| is_local(to)).map_or_else(|| format!("/events/{id}"), str::to_owned);
     let answer = if form.has("series", "true") { attendance::answer_later } else { attendance::answer };
     who.update(events::target(id, visit.zone), move |conn, me| {
+        let event = find(conn, id)?;
+        attendance::check_may_answer(conn, &event, me, Schedule::Absent, visit.now)?;
+        let body = json!({ "schedule": form.get("schedule") });
+        let RequestSchedule { schedule } = request(body).map_err(|failure| failure.0)?;
         answer(conn, id, me, schedule, visit.now)?;
         Ok(see_other(to.clone()))
     })
@@ -199,23 +200,33 @@ pub async fn add_tag(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> R
 /// Asks whether to delete it.
 pub async fn ask_to_delete(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.read(move |conn, me| {
-        let event = get(conn, id)?;
-        check_admin_or_privileged(conn, id, me)?;
-        let (row, tag) = (event.row, events::target(id, visit.zone).tag(conn, me)?);
-        let what = html! { b { (row.name) } br; (visit.span(row.starts_at, row.ends_at)) ", " (row.place) };
-        let (form, back) = (format!("/events/{id}/delete"), format!("/events/{id}"));
-        Ok(visit.ask_to_delete("delete-event", &what, (&form, &tag), &back, None))
-    })
-    .await
+    who.read(move |conn, me| delete_page(conn, me, &visit, id, None)).await
+}
+
+/// Asks; after a refusal, with the reason.
+pub(super) fn delete_page(
+    conn: &mut AnyConnection,
+    me: &Caller,
+    visit: &Visit,
+    id: DbUuid,
+    problem: Option<&common::problem::Problem>,
+) -> Result<Reply, Error> {
+    let row = find(conn, id)?;
+    check_admin_or_privileged(conn, id, me)?;
+    let tag = events::target(id, visit.zone).tag(conn, me)?;
+    let what = html! { b { (row.name) } br; (visit.span(row.starts_at, row.ends_at)) ", " (row.place) };
+    let (form, back) = (format!("/events/{id}/delete"), format!("/events/{id}"));
+    let choices = repetition::deleted_dates(conn, me, &row, visit)?;
+    Ok(visit.ask_to_delete("delete-event", (&what, &choices), (&form, &tag), &back, problem))
 }
 
 /// Deletes it.
 pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
-    let id = DbUuid::from(*id);
-    who.update(events::target(id, visit.zone), move |conn, me| {
+    let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
+    let result = who.update(events::target(id, visit.zone), move |conn, me| {
         changes::delete(conn, id, me, visit.now)?;
-        Ok(see_other("/events"))
-    })
-    .await
+        Ok(see_deleted_from("/events", id))
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |conn, me, problem| delete_page(conn, me, &visit, id, Some(problem))).await
 }

@@ -21,9 +21,10 @@ use service_kit::{
 };
 
 use super::{
-    choices::{conflict, free_rooms, group_choices, with_room},
+    choices::{conflict, group_choices},
     people::{self, People},
-    repetition,
+    repetition::{self, Dates},
+    venue::{TAKE, at_chosen_time, in_room_of_place, rooms_of},
     visit::{EXACT_END, EXACT_START, Visit, or_form_again, span_of},
 };
 use crate::{
@@ -31,7 +32,7 @@ use crate::{
     events::{
         self, RequestEvent,
         changes::{self, Draft, Venue},
-        queries::{EventDetail, check_admin_or_privileged, get},
+        queries::{EventDetail, check_admin_or_privileged, find, get},
     },
     series::queries::check_may_change,
 };
@@ -68,7 +69,7 @@ pub async fn new(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply,
             Err(_) => defaults(conn, me, &visit)?,
         };
         overwrite(&mut values, &typed);
-        show(conn, me, &visit, None, &values, None, &html! {})
+        show(conn, me, &visit, None, &values, None, &Dates::default())
     })
     .await
 }
@@ -77,18 +78,21 @@ pub async fn new(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply,
 pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Failure> {
     let (form, again) = (at_chosen_time(form), (who.clone(), visit.clone()));
     let values = form.clone();
-    if form.has(SHOW_ROOMS, "true") {
-        return who.read(move |conn, me| show(conn, me, &visit, None, &values, None, &html! {})).await;
+    if shows_rooms(&form) {
+        return who.read(move |conn, me| show(conn, me, &visit, None, &values, None, &Dates::default())).await;
     }
     let result = who.queued_by(&venue(&form)).create(move |conn, me| {
         let draft = draft(conn, &form, visit.zone)?;
+        let draft = in_room_of_place(conn, draft, None)?;
         let id = changes::create(conn, &draft, &me.author, visit.zone, visit.now)?;
         events::show_created(conn, id, &me.author, visit.zone)?;
         Ok(see_other(format!("/events/{id}")))
     });
     let (result, (who, visit)) = (result.await, again);
-    or_form_again(result, who, move |conn, me, problem| show(conn, me, &visit, None, &values, Some(problem), &html! {}))
-        .await
+    or_form_again(result, who, move |conn, me, problem| {
+        show(conn, me, &visit, None, &values, Some(problem), &Dates::default())
+    })
+    .await
 }
 
 /// The form to change an event.
@@ -98,7 +102,7 @@ pub async fn edit(req: HttpRequest, visit: Visit, who: SignedIn, id: Path<Id>) -
         let event = get(conn, id)?;
         let mut values = values_of(conn, &visit, &event)?;
         overwrite(&mut values, &typed);
-        show(conn, me, &visit, Some(&event), &values, None, &html! {})
+        show(conn, me, &visit, Some(&event), &values, None, &Dates::default())
     })
     .await
 }
@@ -107,42 +111,32 @@ pub async fn edit(req: HttpRequest, visit: Visit, who: SignedIn, id: Path<Id>) -
 pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
     let (id, form, again) = (DbUuid::from(*id), at_chosen_time(form), (who.clone(), visit.clone()));
     let values = form.clone();
-    if form.has(SHOW_ROOMS, "true") {
+    if shows_rooms(&form) {
         let show = move |conn: &mut AnyConnection, me: &Caller| {
             let event = get(conn, id)?;
-            show(conn, me, &visit, Some(&event), &values, None, &html! {})
+            show(conn, me, &visit, Some(&event), &values, None, &Dates::default())
         };
         return who.read(show).await;
     }
     let target = events::recorded(id, Action::Changed, visit.zone);
     let result = who.queued_by(&venue(&form)).update(target, move |conn, me| {
         let draft = draft(conn, &form, visit.zone)?;
+        let present = find(conn, id)?;
+        let draft = in_room_of_place(conn, draft, Some(&present))?;
         changes::update(conn, id, &draft, me, visit.zone, visit.now)?;
         Ok(see_other(format!("/events/{id}")))
     });
     let (result, (who, visit)) = (result.await, again);
     or_form_again(result, who, move |conn, me, problem| {
         let event = get(conn, id)?;
-        show(conn, me, &visit, Some(&event), &values, Some(problem), &html! {})
+        show(conn, me, &visit, Some(&event), &values, Some(problem), &Dates::default())
     })
     .await
 }
 
-/// Whether the button was pressed that only shows rooms.
+/// Whether a button was pressed that only shows rooms.
 pub(super) fn shows_rooms(form: &Form) -> bool {
-    form.has(SHOW_ROOMS, "true")
-}
-
-/// The form with the free time whose button was pressed, if it was one.
-pub(super) fn at_chosen_time(mut form: Form) -> Form {
-    let chosen: Vec<String> = form.get("at").split(' ').map(str::to_owned).collect();
-    if let [date, from, until, end_date @ ..] = chosen.as_slice() {
-        form.set("date", date);
-        form.set("from", from);
-        form.set("until", until);
-        form.set("endDate", end_date.first().map_or("", |date| date));
-    }
-    form
+    form.has(SHOW_ROOMS, "true") || !form.get(TAKE).is_empty()
 }
 
 /// Where the event of a form takes place, for the order of bookings.
@@ -264,13 +258,13 @@ pub(super) fn show(
     event: Option<&EventDetail>,
     values: &Form,
     problem: Option<&Problem>,
-    dates: &Markup,
+    dates: &Dates,
 ) -> Result<Reply, Error> {
     if let Some(event) = event {
         check_admin_or_privileged(conn, event.row.id, me)?;
     }
-    let rooms = free_rooms(conn, values, visit, event.map(|event| event.row.id))?;
-    let values = &with_room(values, &rooms, problem);
+    let rooms = rooms_of(conn, values, visit, event.map(|event| event.row.id))?;
+    let values = &rooms.choose(values, problem);
     let form = FormPage { page: visit.page(), values, problem, aliases: ALIASES };
     let action = event.map_or_else(|| "/events/new".to_owned(), |event| format!("/events/{}/edit", event.row.id));
     let tag = event.map(|event| events::target(event.row.id, visit.zone).tag(conn, me)).transpose()?;
@@ -280,10 +274,12 @@ pub(super) fn show(
     let is_stale = problem.is_some_and(|problem| problem.status() == 412);
     let text = |key| visit.text(key);
     let body = html! {
-        (form.refusal())
+        (rooms.refusal(&form, visit))
+        (dates.notice)
         @if let Some(event) = event.filter(|_| is_stale) { (present_version(event, visit)) }
         (form.form(&action, tag.as_deref(), &html! {
             (enter_button(&text(if event.is_some() { "save" } else { "book" })))
+            (rooms.notice(values, shows_rooms(values), visit))
             h2 { (text("when")) }
             (time_fields(&form, visit))
             (form.check_box("sharedRoom", &text("shared"), Some(&text("shared-hint"))))
@@ -296,10 +292,10 @@ pub(super) fn show(
                 Some(event) => { @if may_change_series { (repetition::scope(&form, event, visit)) } },
                 None => (repetition::fields(&form, visit)),
             }
-            (dates)
+            (dates.list)
             h2 { (text("where")) }
             p.faint { (summary(values, visit)) }
-            (form.select("room", &text("room"), None, &rooms))
+            (form.select("room", &text("room"), None, &rooms.choices))
             (form.input(Input { name: "place", label: &text("other-place"), max_length: Some(32),
                 hint: Some(&text("other-place-hint")), ..Input::default() }))
             h2 { (text("what")) }

@@ -74,25 +74,34 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         };
         let of_month = |month: NaiveDate| part(month, "");
         let shown = |month: NaiveDate| visit.language.month(month);
+        let first_coming = rows.iter().position(|row| row.ends_at > visit.now);
         let (mut day, last) = (None, next.pred_opt().unwrap_or(next));
         let searched_to = end.map_or_else(|| shown(last), |(at, _)| visit.language.date(visit.local(at).date()));
         let body = html! {
             p.actions {
-                a href=(of_month(previous)) rel="prev" { "← " (shown(previous)) }
-                a href="/events" { (visit.text("today")) }
-                a href=(of_month(next)) rel="next" { (shown(next)) " →" }
+                @if words.is_empty() {
+                    a href=(of_month(previous)) rel="prev" { "← " (shown(previous)) }
+                    a href="/events#today" { (visit.text("today")) }
+                    a href=(of_month(next)) rel="next" { (shown(next)) " →" }
+                }
                 a.button href="/events/new" { (visit.text("book-a-room")) }
             }
             (search_form(conn, me, &visit, &typed, problem.as_ref())?)
             @if !words.is_empty() {
                 p { (visit.format("searched-months", &[("from", shown(month).into()), ("to", searched_to.as_str().into())])) }
+                p.actions {
+                    a href=(of_month(previous)) rel="prev" { "← " (visit.text("search-earlier")) }
+                    @if end.is_none() { a href=(of_month(next)) rel="next" { (visit.text("search-later")) " →" } }
+                }
             }
             @if rows.is_empty() { p { (visit.text("no-events")) } }
-            @for row in &rows {
+            @for (number, row) in rows.iter().enumerate() {
                 @let date = visit.local(row.starts_at).date();
+                @if Some(number) == first_coming { div #today tabindex="-1" {} }
                 @if day.replace(date) != Some(date) { h2 { (visit.time(date)) } }
                 (event_row(row, &visit, false))
             }
+            @if first_coming.is_none() { div #today tabindex="-1" {} }
             @if let Some((at, id)) = end {
                 p { a href=(part(month, &format!("{} {id}", at.0))) { (visit.text("next-rows")) } }
             }
@@ -109,7 +118,7 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
 }
 
 /// The event after which a list goes on: its start and its id.
-fn position_of(text: &str) -> Option<Position> {
+pub fn position_of(text: &str) -> Option<Position> {
     let (start, id) = text.split_once(' ')?;
     Some((DbTimestamp(start.parse().ok()?), DbUuid::from(id.parse::<Id>().ok()?)))
 }

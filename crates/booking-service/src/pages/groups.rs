@@ -11,7 +11,7 @@ use service_kit::{
     database::{AnyConnection, PageBounds, types::DbUuid},
     error::{Error, Failure},
     http::{Form, Reply, form::request},
-    page::{FormPage, Input, address, button, see_other},
+    page::{FormPage, Input, address, button, see_deleted_from, see_other},
 };
 
 use super::{
@@ -255,9 +255,11 @@ fn delete_page(
     id: DbUuid,
     problem: Option<&Problem>,
 ) -> Result<Reply, Error> {
-    let (group, tag) = (queries::get(conn, id)?, groups::target(id, visit.zone).tag(conn, me)?);
+    let group = queries::get(conn, id)?;
+    check_may_change(conn, id, group.row.kind, me)?;
+    let tag = groups::target(id, visit.zone).tag(conn, me)?;
     let (what, page) = (html! { b { (group.row.name) } }, format!("/groups/{id}"));
-    Ok(visit.ask_to_delete("delete-group", &what, (&format!("{page}/delete"), &tag), &page, problem))
+    Ok(visit.ask_to_delete("delete-group", (&what, &html! {}), (&format!("{page}/delete"), &tag), &page, problem))
 }
 
 /// Deletes it.
@@ -265,7 +267,7 @@ pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
     let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
     let result = who.update(groups::target(id, visit.zone), move |conn, me| {
         changes::delete(conn, id, form.has("force", "true"), me, visit.now)?;
-        Ok(see_other("/groups"))
+        Ok(see_deleted_from("/groups", id))
     });
     let (result, (who, visit)) = (result.await, again);
     or_form_again(result, who, move |conn, me, problem| delete_page(conn, me, &visit, id, Some(problem))).await

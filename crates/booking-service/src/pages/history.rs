@@ -322,9 +322,9 @@ pub async fn restore(
 /// Gives an event the fields that it had after a change.
 pub async fn revert(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
     let (id, again, zone, now) = (DbUuid::from(*id), (who.clone(), visit.clone()), visit.zone, visit.now);
-    let to = form.get("to").parse();
-    let to: i64 = to.map_err(|_| Problem::invalid("/to", Rule::UnknownChange, "names no change of the event"))?;
     let result = who.update(events::recorded(id, Action::Reverted, zone), move |conn, me| {
+        let to = form.get("to").parse();
+        let to: i64 = to.map_err(|_| Problem::invalid("/to", Rule::UnknownChange, "names no change of the event"))?;
         events::revert_to(conn, id, to, me, zone, now)?;
         Ok(see_other(format!("/events/{id}")))
     });

@@ -22,6 +22,7 @@ mod room;
 mod rooms;
 mod series_form;
 mod start;
+mod venue;
 mod visit;
 mod webhooks;
 
@@ -60,6 +61,7 @@ pub const PARAMETERS: &[&str] = &[
     "after",
     "day",
     "view",
+    "kind",
 ];
 
 /// The paths of all pages of an installation without a front end.
@@ -146,7 +148,7 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(resource("/events/{eventID}/answer").post(event::answer))
         .service(resource("/events/{eventID}/tags").post(event::add_tag))
         .service(resource("/events/{eventID}/edit").get(event_form::edit).post(series_form::update))
-        .service(resource("/events/{eventID}/delete").get(event::ask_to_delete).post(event::delete))
+        .service(resource("/events/{eventID}/delete").get(event::ask_to_delete).post(series_form::delete))
         .service(resource("/polls").get(polls::list))
         .service(resource("/polls/new").get(poll_form::new).post(poll_form::create))
         .service(resource("/polls/{draftEventID}").get(poll::show))

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use common::problem::{Rule, Violations};
+use common::problem::Violations;
 use maud::{Markup, html};
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
+    page::note_unknown_name,
 };
 
 use super::{queries, visit::Visit};
@@ -65,7 +66,7 @@ pub fn ids_of(
     for name in &names {
         match found.get(&name.to_ascii_lowercase()) {
             Some(id) => ids.push(id.to_string()),
-            None => violations.push(pointer, Rule::UnknownUser, format!("names no user: {name}")),
+            None => note_unknown_name(violations, pointer, name),
         }
     }
     Ok(ids)

@@ -10,15 +10,17 @@ use service_kit::{
     database::{AnyConnection, PageBounds, types::DbUuid},
     error::{Error, Failure},
     http::{Form, Reply, form::request, query},
-    page::{FormPage, Input, enter_button, see_other},
+    page::{FormPage, Input, enter_button, see_deleted_from, see_other},
 };
 
 use super::{
-    choices::{conflict, free_rooms, group_choices, with_room},
+    choices::{conflict, group_choices},
     event_form::set_times,
     history::{self, Subject},
     people::People,
     polls::answered,
+    queries::group_of_invitees,
+    venue::{room_at_place, rooms_of},
     visit::{Visit, or_form_again},
 };
 use crate::{
@@ -32,6 +34,7 @@ use crate::{
         queries::{self, DraftEventStatus, PollDetail, check_admin_or_privileged, get_detail},
         results::{Choice, SlotResult, by_user, tally},
     },
+    rooms::overlap::Span,
 };
 
 /// The most people in the table of results.
@@ -63,6 +66,9 @@ fn page(
     let people = People::load(conn, answers.iter().map(|answer| answer.user).chain(poll.poll.admins.iter().copied()))?;
     let (status, is_admin) = (row.status(visit.now), check_admin_or_privileged(conn, id, me).is_ok());
     let is_asked = row.open || poll.invitees.binary_search(&me.id).is_ok() || poll.poll.admins.contains(&me.id);
+    if problem.is_some() && !is_asked {
+        return Err(Problem::forbidden("an open poll or an invitation").into());
+    }
     let own_comment = answers.iter().find(|answer| answer.user == me.id).map(|answer| answer.comment.clone());
     let values = typed.cloned().unwrap_or_else(|| answer_values(&mine, own_comment.as_ref()));
     let form = FormPage { page: visit.page(), values: &values, problem, aliases: &[] };
@@ -239,19 +245,22 @@ fn confirm_page(
             (slot.id.to_string(), format!("{} ({}) {best}", visit.span(slot.starts_at, slot.ends_at), result.yes.len()))
         })
         .collect();
-    let rooms = free_rooms(conn, &values, visit, None)?;
-    let values = with_room(&values, &rooms, problem);
+    let rooms = rooms_of(conn, &values, visit, None)?;
+    let mut values = rooms.choose(&values, problem);
+    if values.get("groupId").is_empty() {
+        values.set("groupId", group_of_invitees(conn, &poll.invitees)?.to_string());
+    }
     let form = FormPage { page: visit.page(), values: &values, problem, aliases: &[("roomId", "room")] };
     let groups = group_choices(conn, me)?;
     let here = format!("/polls/{id}/confirm");
     let body = html! {
-        (form.refusal())
+        (rooms.refusal(&form, visit))
         (form.form(&here, None, &html! {
             (enter_button(&visit.text("confirm")))
             (form.select("slotId", &visit.text("time"), None, &slots))
             button formmethod="get" formaction=(here) formnovalidate { (visit.text("show-free-rooms")) }
             (conflict(conn, &values, visit, problem)?)
-            (form.select("room", &visit.text("room"), None, &rooms))
+            (form.select("room", &visit.text("room"), None, &rooms.choices))
             (form.input(Input { name: "place", label: &visit.text("other-place"), max_length: Some(32),
                 hint: Some(&visit.text("other-place-hint")), ..Input::default() }))
             (form.select("groupId", &visit.text("group"), Some(&visit.text("group-hint")), &groups))
@@ -264,6 +273,14 @@ fn confirm_page(
         }))
     };
     Ok(visit.reply(&visit.format("confirm-poll", &[("name", poll.poll.row.name.as_str().into())]), body))
+}
+
+/// The confirmation with the room of the chosen place that contains the slot.
+fn at_place_of_room(conn: &mut AnyConnection, id: DbUuid, chosen: Confirmation) -> Result<Confirmation, Error> {
+    let slots = get_detail(conn, id)?.slots;
+    let Some(slot) = slots.iter().find(|slot| slot.id == chosen.slot) else { return Ok(chosen) };
+    let wanted = (Span::between(slot.starts_at, slot.ends_at), chosen.shared);
+    Ok(Confirmation { venue: room_at_place(conn, chosen.venue.clone(), wanted, None)?, ..chosen })
 }
 
 /// Makes a slot an event.
@@ -283,6 +300,7 @@ pub async fn confirm(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> R
         Ok(confirmation) => {
             who.queued_by(&confirmation.venue.clone())
                 .update(polls::confirmed(id, visit.now, visit.zone), move |conn, me| {
+                    let confirmation = at_place_of_room(conn, id, confirmation.clone())?;
                     let event = confirmation::confirm(conn, id, &confirmation, me, visit.zone, visit.now)?;
                     events::show_created(conn, event, &me.author, visit.zone)?;
                     Ok(see_other(format!("/events/{event}")))
@@ -297,22 +315,30 @@ pub async fn confirm(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> R
 /// Asks whether to delete it.
 pub async fn ask_to_delete(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
-    who.read(move |conn, me| {
-        check_admin_or_privileged(conn, id, me)?;
-        let name = queries::find(conn, id)?.name;
-        let tag = polls::target(id, visit.now, visit.zone).tag(conn, me)?;
-        let (form, back) = (format!("/polls/{id}/delete"), format!("/polls/{id}"));
-        Ok(visit.ask_to_delete("delete-poll", &html! { b { (name) } }, (&form, &tag), &back, None))
-    })
-    .await
+    who.read(move |conn, me| delete_page(conn, me, &visit, id, None)).await
+}
+
+fn delete_page(
+    conn: &mut AnyConnection,
+    me: &Caller,
+    visit: &Visit,
+    id: DbUuid,
+    problem: Option<&Problem>,
+) -> Result<Reply, Error> {
+    let name = queries::find(conn, id)?.name;
+    check_admin_or_privileged(conn, id, me)?;
+    let tag = polls::target(id, visit.now, visit.zone).tag(conn, me)?;
+    let (form, back) = (format!("/polls/{id}/delete"), format!("/polls/{id}"));
+    Ok(visit.ask_to_delete("delete-poll", (&html! { b { (name) } }, &html! {}), (&form, &tag), &back, problem))
 }
 
 /// Deletes it.
 pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
-    let id = DbUuid::from(*id);
-    who.update(polls::target(id, visit.now, visit.zone), move |conn, me| {
+    let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
+    let result = who.update(polls::target(id, visit.now, visit.zone), move |conn, me| {
         changes::delete(conn, id, me, visit.now)?;
-        Ok(see_other("/polls"))
-    })
-    .await
+        Ok(see_deleted_from("/polls", id))
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |conn, me, problem| delete_page(conn, me, &visit, id, Some(problem))).await
 }

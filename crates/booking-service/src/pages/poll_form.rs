@@ -187,9 +187,19 @@ fn poll(conn: &mut AnyConnection, form: &Form, visit: &Visit) -> Result<RequestD
         people::words(form.get("tags")).map(|name| json!({ "name": name.trim_start_matches('#') })).collect();
     let groups: Vec<_> = Some(form.get("groupId")).filter(|group| !group.is_empty()).into_iter().collect();
     body["candidateSlots"] = slots(form, SLOTS[0], &[], visit)?.into();
+    check_somebody_can_answer(&body, !groups.is_empty())?;
     body["inviteGroups"] = json!(groups);
     body["tags"] = tags.into();
     Ok(request(body).map_err(|failure| failure.0)?)
+}
+
+/// Refuses a poll that is neither open nor asks anybody.
+fn check_somebody_can_answer(body: &Value, has_group: bool) -> Result<(), Problem> {
+    let has_invitees = body["invitees"].as_array().is_some_and(|invitees| !invitees.is_empty());
+    if has_group || has_invitees || body["open"] == true {
+        return Ok(());
+    }
+    Err(Problem::invalid("/invitees", Rule::Required, "or a group, or open"))
 }
 
 /// The request of the form of an existing poll.
@@ -201,6 +211,7 @@ fn change(
 ) -> Result<RequestDraftEventUpdate, Error> {
     let mut body = common_fields(conn, form, visit)?;
     body["additionalCandidateSlots"] = slots(form, SLOTS[1], present, visit)?.into();
+    check_somebody_can_answer(&body, false)?;
     Ok(request(body).map_err(|failure| failure.0)?)
 }
 

@@ -2,7 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use diesel::{OptionalExtension, dsl::exists, prelude::*};
+use diesel::{
+    OptionalExtension,
+    dsl::{count_star, exists},
+    prelude::*,
+};
 use service_kit::{
     database::{
         AnyConnection,
@@ -13,20 +17,24 @@ use service_kit::{
 };
 
 use crate::{
-    events::queries::Schedule,
+    events::queries::{Position, Schedule},
     expressions::lower,
-    groups::queries::MADE_HERE,
+    groups::{EVERYONE, queries::MADE_HERE},
     schema::{
-        attendees, draft_event_admins, draft_event_answers, draft_events, event_admins, events, group_admins, groups,
-        room_admins, rooms, tags, users,
+        attendees, draft_event_admins, draft_event_answers, draft_events, event_admins, events, group_admins,
+        group_members, groups, room_admins, rooms, tags, users,
     },
+    users::queries::active_ids,
 };
 
 /// The most groups in a list of choices.
 const MAX_GROUPS: i64 = 500;
 
-/// The most deleted objects of one kind in a list.
-const MAX_DELETED: i64 = 50;
+/// More events than a series can have.
+const MAX_DATES: i64 = 1000;
+
+/// The most deleted objects of one kind on a page.
+pub const MAX_DELETED: i64 = 50;
 
 /// Sign-in names and display names of users.
 pub fn names(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid, (String, String)>, Error> {
@@ -83,6 +91,44 @@ pub fn answered_polls(conn: &mut AnyConnection, user: DbUuid, polls: &[DbUuid]) 
     let answers = draft_event_answers::table.filter(draft_event_answers::user_id.eq(user));
     let answers = answers.filter(draft_event_answers::draft_event_id.eq_any(polls));
     Ok(answers.select(draft_event_answers::draft_event_id).load::<DbUuid>(conn)?.into_iter().collect())
+}
+
+/// The group that has most in common with the invitees of a poll, which keeps only their ids; the one that was asked, unless
+/// many have joined or left it since.
+pub fn group_of_invitees(conn: &mut AnyConnection, invitees: &[DbUuid]) -> Result<DbUuid, Error> {
+    let asked = i64::try_from(invitees.len()).unwrap_or(i64::MAX);
+    let mut common = HashMap::<DbUuid, i64>::new();
+    for invitees in invitees.chunks(1000) {
+        let members = group_members::table.filter(group_members::user_id.eq_any(invitees));
+        let live = groups::table.filter(groups::deleted_at.is_null()).select(groups::id);
+        let rows: Vec<(DbUuid, i64)> = with_connection!(conn, c => members
+            .filter(group_members::group_id.eq_any(live))
+            .group_by(group_members::group_id)
+            .select((group_members::group_id, count_star()))
+            .load(c)?);
+        for (group, number) in rows {
+            *common.entry(group).or_default() += number;
+        }
+    }
+    let mut groups = Vec::new();
+    let ids: Vec<_> = common.keys().copied().collect();
+    for ids in ids.chunks(1000) {
+        let rows: Vec<(DbUuid, i64)> = with_connection!(conn, c => group_members::table
+            .filter(group_members::group_id.eq_any(ids))
+            .group_by(group_members::group_id)
+            .select((group_members::group_id, count_star()))
+            .load(c)?);
+        groups.extend(rows.into_iter().map(|(group, members)| (group, common[&group], members)));
+    }
+    let everyone = i64::try_from(active_ids(conn)?.len()).unwrap_or(i64::MAX);
+    groups.push((EVERYONE, asked, everyone));
+    // The share of those who are both members and asked, among those who are either.
+    let share = |(_, common, members): &(DbUuid, i64, i64)| (*common, asked + members - common);
+    let best = groups.iter().max_by(|a, b| {
+        let ((a_common, a_all), (b_common, b_all)) = (share(a), share(b));
+        (i128::from(a_common) * i128::from(b_all)).cmp(&(i128::from(b_common) * i128::from(a_all)))
+    });
+    Ok(best.filter(|_| asked > 0).map_or(EVERYONE, |(group, ..)| *group))
 }
 
 /// The privileged users, by id.
@@ -157,17 +203,24 @@ pub fn summary(conn: &mut AnyConnection, subject: Subject, id: DbUuid) -> Result
 }
 
 /// The objects of a kind that were deleted after a time, the last ones first; of those with an administrator, if one is
-/// given. Without rooms that come back with their event, and without groups of the directory.
+/// given. Without rooms that come back with their event, and without groups of the directory. One more than a page shows,
+/// of those that follow `position`.
 pub fn deleted_after(
     conn: &mut AnyConnection,
     subject: Subject,
     after: DbTimestamp,
     admin: Option<DbUuid>,
+    position: Option<Position>,
 ) -> Result<Vec<Summary>, Error> {
     macro_rules! deleted {
         ($table:ident, $admins:ident, $object:ident) => {{
-            let query = $table::table.filter($table::deleted_at.gt(after)).order($table::deleted_at.desc());
-            let mut query = query.limit(MAX_DELETED).select(columns!($table)).into_boxed();
+            let query = $table::table.filter($table::deleted_at.gt(after));
+            let query = query.order(($table::deleted_at.desc(), $table::id));
+            let mut query = query.limit(MAX_DELETED + 1).select(columns!($table)).into_boxed();
+            if let Some((at, id)) = position {
+                query = query.filter($table::deleted_at.le(at));
+                query = query.filter($table::deleted_at.lt(at).or($table::id.gt(id)));
+            }
             if let Some(admin) = admin {
                 let admins = $admins::table.filter($admins::$object.eq($table::id));
                 query = query.filter(exists(admins.filter($admins::user_id.eq(admin))));
@@ -212,13 +265,13 @@ pub fn rooms_called(
     Ok(found)
 }
 
-/// The number of an event among those of its series by start, and their number.
-pub fn place_in_series(
+/// The events of the series of an event, by start: ids, starts and ends.
+pub fn dates_of_series(
     conn: &mut AnyConnection,
     event: &crate::events::queries::Row,
-) -> Result<Option<(i64, i64)>, Error> {
-    let Some(series) = event.series_id else { return Ok(None) };
-    let all = || events::table.filter(events::series_id.eq(series)).filter(events::deleted_at.is_null());
-    let before: i64 = all().filter(events::starts_at.lt(event.starts_at)).count().get_result(conn)?;
-    Ok(Some((before + 1, all().count().get_result(conn)?)))
+) -> Result<Vec<(DbUuid, DbTimestamp, DbTimestamp)>, Error> {
+    let Some(series) = event.series_id else { return Ok(Vec::new()) };
+    let dates = events::table.filter(events::series_id.eq(series)).filter(events::deleted_at.is_null());
+    let dates = dates.order((events::starts_at, events::id)).limit(MAX_DATES);
+    Ok(dates.select((events::id, events::starts_at, events::ends_at)).load(conn)?)
 }

@@ -2,18 +2,36 @@
 
 use maud::{Markup, html};
 use service_kit::{
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
+    error::Error,
     http::Form,
     page::{Choice, FormPage, Input, hidden},
 };
 
 use super::visit::Visit;
 use crate::{
-    events::queries::EventDetail,
-    series::rule::{DAYS, day_name},
+    auth::Caller,
+    events::queries::{EventDetail, Row},
+    series::{
+        queries::check_may_change,
+        rule::{DAYS, day_name},
+    },
 };
 
 /// The button that lists the dates. It saves nothing.
 pub const SHOW_DATES: &str = "showDates";
+
+/// What a form says about the dates of a series.
+#[derive(Default)]
+pub struct Dates {
+    /// At its top: how many there are, and that nothing has been booked yet.
+    pub notice: Markup,
+    /// Among its fields.
+    pub list: Markup,
+}
 
 /// Whether the event of a form repeats.
 pub fn repeats(form: &Form) -> bool {
@@ -65,4 +83,40 @@ pub fn scope(form: &FormPage<'_>, event: &EventDetail, visit: &Visit) -> Markup 
         (hidden("series", series.to_string()))
         (form.select("scope", &visit.text("scope-of-change"), Some(&visit.text("scope-hint")), &choices))
     }
+}
+
+/// The dates of the series of an event, each with a link to its page.
+pub fn dates(dates: &[(DbUuid, DbTimestamp, DbTimestamp)], event: &Row, visit: &Visit) -> Markup {
+    let number = dates.iter().filter(|(_, start, _)| *start < event.starts_at).count() + 1;
+    html! {
+        @if !dates.is_empty() {
+            details {
+                summary {
+                    (visit.format("date-of-series", &[("number", number.into()), ("total", dates.len().into())]))
+                }
+                ol { @for (id, start, end) in dates {
+                    li {
+                        a href={ "/events/" (id) } aria-current=[(*id == event.id).then_some("page")] {
+                            (visit.span(*start, *end))
+                        }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+/// The choice between the deletion of one event of a series, of the later ones as well, and of all, for whoever may change
+/// the series.
+pub fn deleted_dates(conn: &mut AnyConnection, me: &Caller, event: &Row, visit: &Visit) -> Result<Markup, Error> {
+    let Some(series) = event.series_id.filter(|id| check_may_change(conn, *id, me).is_ok()) else {
+        return Ok(html! {});
+    };
+    let form = FormPage { page: visit.page(), values: &Form::default(), problem: None, aliases: &[] };
+    let choices = [("one", "scope-one"), ("later", "scope-later"), ("all", "scope-all")];
+    let choices: Vec<Choice> = choices.map(|(value, key)| (value.to_owned(), visit.text(key))).to_vec();
+    Ok(html! {
+        (hidden("series", series.to_string()))
+        (form.select("scope", &visit.text("scope-of-deletion"), None, &choices))
+    })
 }

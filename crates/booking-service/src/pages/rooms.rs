@@ -16,7 +16,7 @@ use service_kit::{
         Form, Reply,
         form::{TABLE, Upload},
     },
-    page::{FormPage, Input, address, button, hidden, see_other},
+    page::{FormPage, Input, address, button, hidden, see_deleted_from, see_other},
 };
 
 use super::{
@@ -119,9 +119,16 @@ fn delete_page(
     problem: Option<&Problem>,
 ) -> Result<Reply, Error> {
     let row = rooms::queries::get(conn, id, None)?.row;
+    rooms::queries::check_admin_or_privileged(conn, id, me)?;
     let tag = rooms::target(id, visit.zone).tag(conn, me)?;
     let what = html! { b { (row.place) } " " (visit.span(row.starts_at, row.ends_at)) };
-    Ok(visit.ask_to_delete("delete-room", &what, (&format!("/rooms/{id}/delete"), &tag), "/rooms", problem))
+    Ok(visit.ask_to_delete(
+        "delete-room",
+        (&what, &html! {}),
+        (&format!("/rooms/{id}/delete"), &tag),
+        "/rooms",
+        problem,
+    ))
 }
 
 /// Deletes a room.
@@ -129,7 +136,7 @@ pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
     let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
     let result = who.update(rooms::target(id, visit.zone), move |conn, me| {
         changes::delete(conn, id, me, form.has("force", "true"), None, visit.now)?;
-        Ok(see_other("/rooms"))
+        Ok(see_deleted_from("/rooms", id))
     });
     let (result, (who, visit)) = (result.await, again);
     or_form_again(result, who, move |conn, me, problem| delete_page(conn, me, &visit, id, Some(problem))).await

@@ -22,26 +22,28 @@ use service_kit::{
     },
     error::{Error, Failure},
     http::{Form, Reply},
-    page::{hidden, see_other},
+    page::{hidden, see_deleted, see_other},
 };
 
 use super::{
     choices::events_by_id,
-    event_form,
-    repetition::{SHOW_DATES, repeats},
+    event, event_form,
+    queries::dates_of_series,
+    repetition::{Dates, SHOW_DATES, repeats},
+    venue::{at_chosen_time, at_place},
     visit::{Visit, or_form_again, span_of, typed},
 };
 use crate::{
     auth::{Caller, SignedIn},
     events::{
         changes::{Draft, Venue},
-        queries::{EventDetail, get},
+        queries::{EventDetail, find, get},
     },
     rooms,
     series::{
         SkippedDate,
         creation::{self, NewSeries},
-        later_occurrences, record_new_series,
+        delete_occurrences, deleted_occurrences, later_occurrences, record_new_series,
         revision::{self, SeriesChange},
         rule::{DAYS, FirstTimes, Rule, Times, day_name, expand},
     },
@@ -100,7 +102,7 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
     if !repeats(&form) || event_form::shows_rooms(&form) {
         return event_form::create(visit, who, form).await;
     }
-    let form = event_form::at_chosen_time(form);
+    let form = at_chosen_time(form);
     let (values, again) = (form.clone(), (who.clone(), visit.clone()));
     let venue = event_form::venue(&form);
     let result = match dates(&form, visit.zone) {
@@ -113,14 +115,16 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
             let who = who.dry_run(lists).queued_by(&venue);
             who.create(move |conn, me| {
                 let draft = event_form::draft(conn, &form, visit.zone)?;
-                let draft = held_place(conn, draft)?;
+                let draft = at_place(conn, draft)?;
                 let mut new = NewSeries { draft, rule: rule.clone(), exdates: left_out(&form), skips_conflicts: false };
                 if lists {
                     new.exdates.clear();
                     let (_, refused) = creation::check(conn, &new, visit.zone)?;
                     let refused = refused.iter().map(|date| json!(SkippedDate::refused(date, visit.zone)));
-                    let list = list(conn, &visit, &form, &dates, &refused.collect::<Vec<_>>())?;
-                    return event_form::show(conn, me, &visit, None, &form, None, &list);
+                    let refused: Vec<_> = refused.collect();
+                    let list = list(conn, &visit, &form, &dates, &refused)?;
+                    let dates = Dates { notice: notice(&visit, dates.len(), &refused), list };
+                    return event_form::show(conn, me, &visit, None, &form, None, &dates);
                 }
                 let (id, _) = creation::create(conn, &new, &me.author, visit.zone, visit.now)?;
                 let series = record_new_series(conn, id, &me.author, visit.zone)?;
@@ -134,22 +138,24 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
     or_form_again(result, who, move |conn, me, problem| {
         let refused = problem.extra("dates").and_then(Value::as_array).cloned().unwrap_or_default();
         let list = match dates(&values, visit.zone) {
-            Ok((_, dates)) if !refused.is_empty() => list(conn, &visit, &values, &dates, &refused)?,
-            _ => html! {},
+            Ok((_, dates)) if !refused.is_empty() => {
+                Dates { list: list(conn, &visit, &values, &dates, &refused)?, ..Dates::default() }
+            }
+            _ => Dates::default(),
         };
         event_form::show(conn, me, &visit, None, &values, Some(problem), &list)
     })
     .await
 }
 
-/// The event with the place of its room, which the club may hold at the first date alone.
-fn held_place(conn: &mut AnyConnection, mut draft: Draft) -> Result<Draft, Error> {
-    if let Venue::Room(room) = draft.venue
-        && let Some(room) = rooms::queries::find(conn, room)?
-    {
-        draft.venue = Venue::Place(room.place);
+/// That nothing has been booked yet, because the dates come first.
+fn notice(visit: &Visit, dates: usize, refused: &[Value]) -> Markup {
+    let are_taken = refused.iter().all(|date| date["code"] == "room-conflict");
+    let why = if are_taken { "taken" } else { "other" };
+    let arguments = [("n", dates.into()), ("refused", refused.len().into()), ("why", why.into())];
+    html! {
+        div.refusal role="alert" { a href="#dates" { (visit.format("series-check-dates", &arguments)) } }
     }
-    Ok(draft)
 }
 
 /// The dates, each with a tick and with what is in its way. `refused` are dates as in `series-conflict`.
@@ -168,7 +174,7 @@ fn list(
     let taken = events_by_id(conn, refused.iter().flat_map(ids_of).collect())?;
     let left_out = left_out(form);
     Ok(html! {
-        fieldset {
+        fieldset id="dates" tabindex="-1" {
             legend { (visit.count("series-dates", dates.len())) }
             ul.list { @for times in dates {
                 @let obstacle = refused.iter().find(|date| start(date) == Some(times.starts_at));
@@ -202,9 +208,30 @@ fn changes_later(form: &Form) -> Option<DbUuid> {
 /// Changes an event, or also the later ones of its series.
 pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
     match changes_later(&form).filter(|_| !event_form::shows_rooms(&form)) {
-        Some(series) => update_later(visit, who, DbUuid::from(*id), series, event_form::at_chosen_time(form)).await,
+        Some(series) => update_later(visit, who, DbUuid::from(*id), series, at_chosen_time(form)).await,
         None => event_form::update(visit, who, id, form).await,
     }
+}
+
+/// Deletes an event, also the later ones of its series, or all of them.
+pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
+    let are_all = form.has("scope", "all");
+    let series = form.get("series").parse::<Id>().ok().filter(|_| are_all || form.has("scope", "later"));
+    let Some(series) = series.map(DbUuid::from) else { return event::delete(visit, who, id, form).await };
+    let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
+    let target = deleted_occurrences(series, id, visit.zone);
+    let result = who.queued_by(&series).update(target, move |conn, me| {
+        let event = find(conn, id)?;
+        if event.series_id != Some(series) {
+            return Err(Problem::not_found("event in the series").into());
+        }
+        let first = dates_of_series(conn, &event)?.first().map(|(_, start, _)| *start);
+        let from = first.filter(|_| are_all).unwrap_or(event.starts_at);
+        delete_occurrences(conn, series, from, me, visit.now)?;
+        Ok(see_deleted("/deleted"))
+    });
+    let (result, (who, visit)) = (result.await, again);
+    or_form_again(result, who, move |conn, me, problem| event::delete_page(conn, me, &visit, id, Some(problem))).await
 }
 
 async fn update_later(visit: Visit, who: SignedIn, id: DbUuid, series: DbUuid, form: Form) -> Result<Reply, Failure> {
@@ -224,7 +251,7 @@ async fn update_later(visit: Visit, who: SignedIn, id: DbUuid, series: DbUuid, f
     or_form_again(result, who, move |conn, me: &Caller, problem| {
         let event = get(conn, id)?;
         let refused = problem.extra("dates").and_then(Value::as_array).cloned().unwrap_or_default();
-        let list = in_the_way(conn, &visit, &refused)?;
+        let list = Dates { list: in_the_way(conn, &visit, &refused)?, ..Dates::default() };
         event_form::show(conn, me, &visit, Some(&event), &values, Some(problem), &list)
     })
     .await

@@ -102,12 +102,16 @@ fn event_with_answer(event: &Event, answer: Option<Schedule>, visit: &Visit) -> 
 pub fn answer_form(row: &Row, answer: Option<Schedule>, to: &str, visit: &Visit, of_series: bool) -> Markup {
     let label = visit.text(if of_series { "answer-later" } else { "my-answer" });
     let answers = [(Schedule::Attendance, "attendance"), (Schedule::Pending, "pending"), (Schedule::Absent, "absent")];
+    // An invitation is pending until somebody answers it.
+    let waits = !of_series && answer == Some(Schedule::Pending) && row.ends_at > visit.now;
+    let is_pressed = |schedule| schedule != Schedule::Pending && answer == Some(schedule);
     let is_possible = |schedule| schedule == Schedule::Absent || row.ends_at > visit.now;
     html! {
         div.actions role="group" aria-label=(label) {
+            @if waits { span.badge { (visit.text("not-answered-yet")) } }
             @for (schedule, value) in answers.into_iter().filter(|(schedule, _)| is_possible(*schedule)) {
                 (button(&format!("/events/{}/answer", row.id), &[("schedule", value), ("to", to), ("series", if of_series { "true" } else { "" })],
-                    &visit.text(&format!("answer-{value}")), (!of_series).then_some(answer == Some(schedule))))
+                    &visit.text(&format!("answer-{value}")), (!of_series).then_some(is_pressed(schedule))))
             }
         }
     }

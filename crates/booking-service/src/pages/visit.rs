@@ -112,11 +112,12 @@ impl Visit {
     }
 
     /// The page that asks before something is deleted; after a refusal because of its events, whether to delete those as
-    /// well. `key` is that of its texts, `tag` that of what the form deletes, `back` the page before.
+    /// well. `key` is that of its texts, `choices` are fields, `tag` is that of what the form deletes, `back` the page
+    /// before.
     pub fn ask_to_delete(
         &self,
         key: &str,
-        what: &Markup,
+        (what, choices): (&Markup, &Markup),
         (action, tag): (&str, &str),
         back: &str,
         problem: Option<&Problem>,
@@ -129,6 +130,7 @@ impl Visit {
             @else { (form.refusal()) }
             @if let Some(about) = self.find(&format!("{key}-about")) { p { (about) } }
             (form.form(action, Some(tag), &html! {
+                (choices)
                 @if has_events { (form.check_box("force", &self.text("delete-events-too"), None)) }
                 div.actions {
                     button.main { (self.text("delete")) }

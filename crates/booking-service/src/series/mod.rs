@@ -23,8 +23,9 @@ mod wire;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
+    changes::delete as delete_occurrences,
     requests::RequestEventSeries,
-    target::{later_occurrences, record_new_series},
+    target::{deleted_occurrences, later_occurrences, record_new_series},
     wire::SkippedDate,
 };
 

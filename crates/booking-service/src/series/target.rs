@@ -57,6 +57,13 @@ pub fn later_occurrences(id: DbUuid, event: DbUuid, zone: Tz) -> Target<Caller> 
     target.exclusive()
 }
 
+/// The series of which an operation deletes several events: whoever does it has seen one of them.
+#[must_use]
+pub fn deleted_occurrences(id: DbUuid, event: DbUuid, zone: Tz) -> Target<Caller> {
+    let fields = move |conn: &mut AnyConnection| Ok(own_fields(&queries::get(conn, id)?, zone));
+    later_occurrences(id, event, zone).recorded(&SERIES, id, Action::Deleted, fields)
+}
+
 /// The series to which an operation adds an event.
 pub(super) fn extended(id: DbUuid) -> Target<Caller> {
     Target::parent(lock_name(id)).exclusive()

@@ -43,6 +43,7 @@ mod matrix;
 mod member_forms;
 mod member_history;
 mod member_pages;
+mod member_rooms;
 mod member_series;
 mod member_story;
 mod openapi;

@@ -110,7 +110,7 @@ fn a_refusal_keeps_what_was_typed(#[values(Sqlite, Postgres)] backend: Backend) 
     for (name, value) in typed {
         assert!(again.contains(&(name.to_owned(), value.to_owned())), "{name} in {again:?}");
     }
-    assert!(refused.text().contains("id=\"f-admins-error\">There is no such member."), "{refused:?}");
+    assert!(refused.text().contains("id=\"f-admins-error\">There is no member nobody."), "{refused:?}");
     set(&mut form, "admins", "@BOB");
     refused = send(&club, BOB, "/events/new", &form).expect(400);
     assert!(refused.text().contains("id=\"f-until-error\">Please write the time like 18:30."), "{refused:?}");
@@ -230,7 +230,11 @@ fn members_answer_and_another_site_cannot(#[values(Sqlite, Postgres)] backend: B
     let event = event(&club, ALICE, At::Place("Discord"), (2, 4));
     let path = format!("/events/{event}/answer");
     let answer = |schedule: &str| vec![("schedule".to_owned(), schedule.to_owned()), ("to".to_owned(), "/".to_owned())];
+    for shown in [open(&club, BOB, "/"), open(&club, BOB, &format!("/events/{event}"))] {
+        assert!(shown.contains("You have not answered yet") && !shown.contains("aria-pressed=\"true\""), "{shown}");
+    }
     assert_eq!(send(&club, BOB, &path, &answer("attendance")).expect(303).header("location"), Some("/"));
+    assert!(!open(&club, BOB, "/").contains("You have not answered yet"));
     let mine = || {
         let event = club.by(BOB).get(&format!("/api/events/{event}")).expect(200).json();
         let attendees = event["attendees"].as_array().unwrap().clone();
@@ -304,6 +308,35 @@ fn a_poll_is_made_answered_and_confirmed(#[values(Sqlite, Postgres)] backend: Ba
         assert!(open(&club, ALICE, &path).contains(answered), "{answered}");
         assert!(open(&club, ALICE, "/polls").contains(answered), "{answered}");
     }
+}
+
+#[rstest]
+fn a_poll_asks_somebody_and_its_event_is_of_its_group(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    group(&club, ALICE, "aardvark", &[ALICE, DAVE]);
+    let asked = group(&club, ALICE, "zebra", &[BOB, CAROL]);
+    let mut form = fields(&open(&club, ALICE, "/polls/new"), "/polls/new");
+    for (name, value) in [("name", "Trip"), ("groupId", "")] {
+        set(&mut form, name, value);
+    }
+    let refused = page::check(&send(&club, ALICE, "/polls/new", &form).expect(400));
+    let nobody = "Nobody could answer this poll.";
+    assert!(refused.contains(&format!("id=\"f-invitees-error\">{nobody}")), "{refused}");
+    let mut form = fields(&refused, "/polls/new");
+    set(&mut form, "groupId", &asked);
+    let path = send(&club, ALICE, "/polls/new", &form).expect(303).header("location").unwrap().to_owned();
+    let confirm = format!("{path}/confirm");
+    let event = fields(&open(&club, ALICE, &confirm), &confirm);
+    assert!(event.contains(&("groupId".to_owned(), asked)), "{event:?}");
+    // Whoever is asked cannot all be taken away either.
+    let edit = format!("{path}/edit");
+    let mut form = fields(&open(&club, ALICE, &edit), &edit);
+    set(&mut form, "invitees", "");
+    let refused = page::check(&send(&club, ALICE, &edit, &form).expect(400));
+    assert!(refused.contains(&format!("id=\"f-invitees-error\">{nobody}")), "{refused}");
+    let mut form = fields(&refused, &edit);
+    set(&mut form, "open", "true");
+    send(&club, ALICE, &edit, &form).expect(303);
 }
 
 /// The times of a poll, on the clocks of the club.
@@ -563,6 +596,13 @@ fn a_form_that_is_sent_twice_does_one_thing(#[values(Sqlite, Postgres)] backend:
     assert_eq!(grants[0], grants[1]);
 }
 
+/// The page of an event that only Bob may answer.
+fn group_event(club: &Club) -> String {
+    let group = group(club, BOB, "bass", &[BOB]);
+    let body = merge([event_body(club, BOB, At::Place("Hall"), (2, 4)), json!({ "groupId": group })]);
+    format!("/events/{}", text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"]))
+}
+
 #[rstest]
 fn who_may_not_is_told_so_whatever_is_wrong_besides(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
@@ -570,7 +610,8 @@ fn who_may_not_is_told_so_whatever_is_wrong_besides(#[values(Sqlite, Postgres)] 
     let (poll, _) = poll(&club, BOB, json!({}));
     let poll = format!("/polls/{}", poll.rsplit('/').next().unwrap());
     let group = format!("/groups/{}", group(&club, BOB, "guitar", &[]));
-    let cases: [(String, &[(&str, &str)]); 8] = [
+    let room = format!("/rooms/{}", verified_room(&club, BOB, "S516", (200, 201)));
+    let cases: [(String, &[(&str, &str)]); 16] = [
         (format!("{event}/edit"), &[("until", "x")]),
         (format!("{event}/edit"), &[("admins", "nobody")]),
         (format!("{event}/edit"), &[("showRooms", "true")]),
@@ -579,6 +620,14 @@ fn who_may_not_is_told_so_whatever_is_wrong_besides(#[values(Sqlite, Postgres)] 
         (format!("{poll}/confirm"), &[("slotId", "x")]),
         (format!("{group}/edit"), &[("members", "nobody")]),
         (format!("{group}/edit"), &[("name", "")]),
+        (format!("{event}/edit"), &[("_tag", "x")]),
+        (format!("{poll}/edit"), &[("_tag", "x")]),
+        (format!("{group}/edit"), &[("_tag", "x")]),
+        (format!("{event}/delete"), &[("_tag", "x")]),
+        (format!("{poll}/delete"), &[("_tag", "x")]),
+        (format!("{group}/delete"), &[("_tag", "x")]),
+        (format!("{room}/delete"), &[("_tag", "x")]),
+        (format!("{room}/delete"), &[("force", "x")]),
     ];
     for (path, wrong) in cases {
         let mut form = fields(&open(&club, BOB, &path), &path);
@@ -586,7 +635,36 @@ fn who_may_not_is_told_so_whatever_is_wrong_besides(#[values(Sqlite, Postgres)] 
             set(&mut form, name, value);
         }
         send(&club, DAVE, &path, &form).expect(403);
-        assert_ne!(send(&club, BOB, &path, &form).status, 403, "{path}");
+        let own = send(&club, BOB, &path, &form);
+        assert_ne!(own.status, 403, "{path}");
+        if wrong.contains(&("_tag", "x")) {
+            // What has changed meanwhile is shown before it is deleted.
+            let again = page::check(&own.expect(412));
+            assert!(
+                again.contains("Somebody has changed this meanwhile") && !fields(&again, &path).is_empty(),
+                "{again}"
+            );
+        }
+    }
+    // Forms that are only a button or a part of a page.
+    let mine = group_event(&club);
+    let (asked, _) = crate::builders::poll(&club, BOB, json!({"invitees": [id(CAROL)]}));
+    let asked = format!("/polls/{}", asked.rsplit('/').next().unwrap());
+    let buttons: [(String, &[(&str, &str)]); 9] = [
+        (format!("{mine}/revert"), &[("to", "x")]),
+        (format!("{mine}/revert"), &[("to", "1"), ("_tag", "x")]),
+        (format!("{mine}/restore"), &[("groupId", "x")]),
+        (format!("{mine}/answer"), &[("schedule", "perhaps")]),
+        (format!("{asked}/answer"), &[("slot-x", "yes")]),
+        (format!("{room}/verified"), &[("_tag", "x")]),
+        ("/privileges".to_owned(), &[("name", "nobody")]),
+        ("/rooms/import".to_owned(), &[("encoded", "?")]),
+        (format!("/webhooks/{}/test", id(BOB)), &[]),
+    ];
+    for (path, values) in buttons {
+        let form: Fields = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let refused = send(&club, DAVE, &path, &form);
+        assert!([403, 415].contains(&refused.status), "{path}: {refused:?}");
     }
 }
 

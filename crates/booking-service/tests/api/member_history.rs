@@ -163,6 +163,58 @@ fn what_is_deleted_has_a_page_from_which_it_comes_back(#[values(Sqlite, Postgres
     assert!(open(&club, BOB, "/deleted").contains("Nothing."));
 }
 
+#[rstest]
+fn what_was_deleted_by_mistake_comes_back_at_once(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let made = event(&club, BOB, At::Place("S516"), (1, 2));
+    let group = group(&club, BOB, "graphics", &[CAROL]);
+    let stock = room(&club, BOB, "S517", (1, 5));
+    let (poll, _) = poll(&club, BOB, json!({}));
+    let poll = text(&json!(poll.rsplit('/').next().unwrap()));
+    for (segment, id) in [("events", made), ("groups", group), ("rooms", stock), ("polls", poll)] {
+        let (path, delete) = (format!("/{segment}/{id}"), format!("/{segment}/{id}/delete"));
+        let deleted = send(&club, BOB, &delete, &fields(&open(&club, BOB, &delete), &delete)).expect(303);
+        let landed = open(&club, BOB, deleted.header("location").unwrap());
+        assert!(landed.contains("Deleted.") && landed.contains(">Undo</button>"), "{landed}");
+        let restore = format!("{path}/restore");
+        send(&club, BOB, &restore, &fields(&landed, &restore)).expect(303);
+        assert!(open(&club, BOB, &path).contains("BOB brought it back."));
+    }
+    // Only what pages say.
+    let other = open(&club, BOB, "/events?notice=%3Cb%3E&deleted=%3Cb%3E");
+    assert!(!other.contains("class=\"notice\"") && !other.contains("Undo"), "{other}");
+    let japanese = open_in(&club, BOB, "ja", "/events?notice=deleted&deleted=x");
+    assert!(japanese.contains("削除しました。") && !japanese.contains("元に戻す"), "{japanese}");
+}
+
+#[rstest]
+fn everything_that_was_deleted_is_on_a_page(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    // Two thirds at the same time.
+    let group = group(&club, BOB, "graphics", &[]);
+    for n in 0..120 {
+        let of_group = json!({"name": format!("Event {n}"), "groupId": if n < 80 { &group } else { EVERYONE }});
+        let body = merge([event_body(&club, BOB, At::Place(&format!("Hall {n}")), (1, 2)), of_group]);
+        let made = text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"]);
+        if n >= 80 {
+            club.by(BOB).delete(&format!("/api/events/{made}")).expect(204);
+        }
+    }
+    club.by(BOB).send("DELETE", &format!("/api/groups/{group}?force=true"), None).expect(204);
+    let (mut page, mut found) = (open(&club, BOB, "/deleted"), std::collections::BTreeSet::new());
+    assert!(page.contains("graphics"));
+    for pages in 1.. {
+        found.extend(page.split("<b>Event ").skip(1).map(|rest| rest.split('<').next().unwrap().to_owned()));
+        let Some(next) = page.split("href=\"").find(|link| link.contains("kind=events")) else {
+            assert_eq!(pages, 3);
+            break;
+        };
+        page = open(&club, BOB, &next.split('"').next().unwrap().replace("&amp;", "&"));
+        assert!(!page.contains("graphics"), "only events: {page}");
+    }
+    assert_eq!(found.len(), 120);
+}
+
 /// Each field that the history of a kind of objects may have is named in each language.
 #[test]
 fn every_field_has_a_text() {
@@ -258,12 +310,13 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     for subject in Subject::ALL {
         for admin in [None, Some(id(BOB))] {
             plans::check_page(&club, |conn| {
-                deleted_after(conn, subject, long_ago, admin).unwrap();
+                deleted_after(conn, subject, long_ago, admin, None).unwrap();
+                deleted_after(conn, subject, long_ago, admin, Some((long_ago, id(BOB)))).unwrap();
             });
         }
         plans::check(&club, |conn| {
             summary(conn, subject, id(BOB)).unwrap();
         });
     }
-    assert_eq!(deleted_after(&mut club.connect(), Subject::Event, long_ago, Some(id(BOB))).unwrap().len(), 1);
+    assert_eq!(deleted_after(&mut club.connect(), Subject::Event, long_ago, Some(id(BOB)), None).unwrap().len(), 1);
 }

@@ -257,6 +257,10 @@ fn a_month_is_whole_and_every_event_is_on_a_page(#[values(Sqlite, Postgres)] bac
     club.clock.advance(middle - now);
     let mut page = open(&club, BOB, "/events");
     assert!(page.contains(&past), "what was earlier in this month");
+    // “Today” leads to the first event that has not ended.
+    let today = page.find("id=\"today\"").unwrap_or_else(|| panic!("{page}"));
+    assert!(page.contains("href=\"/events#today\"") && page.find(&past).unwrap() < today, "{page}");
+    assert!(!page[..today].contains("Hall") && page.matches("id=\"today\"").count() == 1, "{page}");
     let links = |page: &str| page.matches("<a href=\"/events/0").count();
     let mut all = links(&page);
     assert_eq!(all, 200);
@@ -265,4 +269,13 @@ fn a_month_is_whole_and_every_event_is_on_a_page(#[values(Sqlite, Postgres)] bac
         all += links(&page);
     }
     assert_eq!(all, 206);
+    // A search says which months it was about, and goes on before and after them.
+    let found = open(&club, BOB, "/events?search=park&month=2020-01");
+    assert!(found.contains("Searched from January 2020 to December 2020.") && !found.contains(&past), "{found}");
+    let link = |text: &str| {
+        let before = found.split(text).next().unwrap().rsplit("href=\"").next().unwrap();
+        before.split('"').next().unwrap().replace("&amp;", "&")
+    };
+    assert_eq!(link("Search earlier months"), "/events?month=2019-01&search=park");
+    assert_eq!(link("Search later months"), "/events?month=2021-01&search=park");
 }

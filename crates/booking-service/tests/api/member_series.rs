@@ -58,6 +58,10 @@ fn the_dates_are_listed_with_what_is_in_the_way(#[values(Sqlite, Postgres)] back
     let shown = page::check(&send(&club, BOB, "/events/new", &form).expect(200));
     assert_eq!(starts(&club), Vec::<String>::new());
     assert!(shown.contains("The room is taken.") && shown.contains("Rust evening"), "{shown}");
+    let notice = shown.split("<div class=\"refusal\" role=\"alert\">").nth(1).unwrap_or_else(|| panic!("{shown}"));
+    let said = "Nothing is booked yet. Check the 4 dates below; 1 of them is taken.";
+    assert!(notice.split("</div>").next().unwrap().contains(said), "{notice}");
+    assert!(notice.contains("href=\"#dates\"") && shown.contains("id=\"dates\""), "{shown}");
     let mut form = fields(&shown, "/events/new");
     let (all, on) = listed(&form);
     assert_eq!(all, ["2030-01-01", "2030-01-08", "2030-01-15", "2030-01-22"]);
@@ -66,6 +70,13 @@ fn the_dates_are_listed_with_what_is_in_the_way(#[values(Sqlite, Postgres)] back
     set(&mut form, "times", "5");
     let mut form = fields(&page::check(&send(&club, BOB, "/events/new", &form).expect(200)), "/events/new");
     assert_eq!(listed(&form).0.len(), 5);
+    // Dates of which none is taken.
+    let mut free = new_form(&club);
+    for (name, value) in [("repeat", "daily"), ("times", "3")] {
+        set(&mut free, name, value);
+    }
+    let free = page::check(&send(&club, BOB, "/events/new", &free).expect(200));
+    assert!(free.contains("Nothing is booked yet. Check the 3 dates below.<"), "{free}");
     form.retain(|field| *field != ("on".to_owned(), "2030-01-08".to_owned()));
     let mut again = form.clone();
     set(&mut again, "showDates", "true");
@@ -205,4 +216,48 @@ fn a_change_and_an_answer_reach_all_later_dates(#[values(Sqlite, Postgres)] back
     };
     assert_eq!(comes(CAROL), [false, false, true, true]);
     assert_eq!(comes(ALICE), [false, false, true, false]);
+}
+
+#[rstest]
+fn one_date_the_later_ones_or_all_are_deleted(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (_, made) = series(&club, BOB, "S516", "FREQ=WEEKLY;COUNT=5");
+    let ids = each(&made["events"], "eventId");
+    // The page of each date leads to all others.
+    let shown = open(&club, CAROL, &format!("/events/{}", ids[1]));
+    assert!(
+        shown.contains("Date 2 of 5 of a series") && ids.iter().all(|id| shown.contains(&format!("/events/{id}\"")))
+    );
+    let left = || {
+        let all = club.by(BOB).get("/api/events").expect(200).json();
+        let all = each(&all, "eventId");
+        ids.iter().map(|id| all.contains(id)).collect::<Vec<_>>()
+    };
+    let delete = |by: &str, date: usize, scope: &str, status: u16| {
+        let path = format!("/events/{}/delete", ids[date]);
+        let mut form = fields(&open(&club, BOB, &path), &path);
+        assert!(form.contains(&("scope".to_owned(), "one".to_owned())), "{form:?}");
+        set(&mut form, "scope", scope);
+        send(&club, by, &path, &form).expect(status)
+    };
+    delete(CAROL, 3, "later", 403);
+    delete(BOB, 1, "one", 303);
+    assert_eq!(left(), [true, false, true, true, true]);
+    let landed = delete(BOB, 3, "later", 303);
+    assert_eq!(left(), [true, false, true, false, false]);
+    // They can be restored where one lands.
+    let shown = open(&club, BOB, landed.header("location").unwrap());
+    assert!(shown.contains("Deleted.") && shown.contains(&format!("/events/{}/restore", ids[4])), "{shown}");
+    // Somebody has changed the date meanwhile.
+    let path = format!("/events/{}/delete", ids[2]);
+    let mut stale = fields(&open(&club, BOB, &path), &path);
+    let edit = format!("/events/{}/edit", ids[2]);
+    let mut changed = fields(&open(&club, BOB, &edit), &edit);
+    set(&mut changed, "name", "Night");
+    send(&club, BOB, &edit, &changed).expect(303);
+    set(&mut stale, "scope", "all");
+    page::check(&send(&club, BOB, &path, &stale).expect(412));
+    assert_eq!(left(), [true, false, true, false, false]);
+    delete(BOB, 2, "all", 303);
+    assert_eq!(left(), [false; 5]);
 }

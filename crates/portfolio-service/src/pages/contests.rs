@@ -15,7 +15,7 @@ use service_kit::{
         Form, Language, Reply,
         form::{change, request},
     },
-    page::{FormPage, PageContext, see_other},
+    page::{FormPage, PageContext, see_deleted_from, see_other, see_saved},
     state::Now,
 };
 
@@ -93,7 +93,7 @@ pub async fn update(
         let (body, present) = (body(&form, zone, Some(present))?, contests::fields(conn, id)?);
         let request: EditContestRequest = change(body, &present).map_err(|failure| failure.0)?;
         queries::update(conn, id, &request.into_changes(), DbTimestamp(now))?;
-        Ok(see_other(format!("/contests/{id}")))
+        Ok(see_saved(&format!("/contests/{id}")))
     });
     let result = result.await;
     again
@@ -182,7 +182,7 @@ pub async fn delete(
     let (id, again) = (DbUuid::from(*id), who.clone());
     let result = who.update(target(id), move |conn, me| {
         restoration::delete(conn, id, me, DbTimestamp(now))?;
-        Ok(see_other("/contests"))
+        Ok(see_deleted_from("/contests", id))
     });
     let result = result.await;
     again.or_form_again(result, move |conn, me, problem| delete_page(conn, me, &page, id, Some(problem))).await

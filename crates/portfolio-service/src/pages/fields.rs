@@ -13,7 +13,7 @@ use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
     http::{Form, Reply},
-    page::{Choice, FormPage, Input, PageContext},
+    page::{Choice, FormPage, Input, PageContext, note_unknown_name},
 };
 
 use crate::{page::last_month, users};
@@ -152,7 +152,7 @@ pub fn users_of(conn: &mut AnyConnection, form: &Form, field: &str) -> Result<Ve
         match found.get(name) {
             Some(id) if ids.contains(id) => {}
             Some(id) => ids.push(*id),
-            None => violations.push(format!("/{field}"), Rule::UnknownUser, format!("names no user: {name}")),
+            None => note_unknown_name(&mut violations, format!("/{field}"), name),
         }
     }
     violations.into_result()?;

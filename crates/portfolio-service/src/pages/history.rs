@@ -32,7 +32,7 @@ use crate::{
     club::Club,
     contests,
     deletion::{self, Deleted},
-    page::{MAX_ROWS, days, limit_note, semesters},
+    page::{days, semesters},
     projects,
     rights::{EvenDeleted, IsContestCreator, IsProjectCreator},
     users,
@@ -40,6 +40,9 @@ use crate::{
 
 /// The most changes on a page.
 const MANY: i64 = 50;
+
+/// The most deleted objects on a page.
+const MAX_DELETED: i64 = 50;
 
 /// What has a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -272,19 +275,40 @@ fn text_of(visit: &Visit, names: &HashMap<DbUuid, String>, value: &Value) -> Opt
     Some(semesters(page, span))
 }
 
+/// The parameters of the list of what was deleted.
+#[derive(Debug, Deserr)]
+#[deserr(error = Violations, rename_all = camelCase)]
+pub struct DeletedQuery {
+    /// The time of a deletion and the id of its object: the page shows earlier ones.
+    #[deserr(default)]
+    after: Option<String>,
+}
+
+impl DeletedQuery {
+    fn after(&self) -> Option<(DbTimestamp, DbUuid)> {
+        let (at, id) = self.after.as_deref()?.split_once(' ')?;
+        Some((DbTimestamp(at.parse().ok()?), id.parse::<Id>().ok()?.into()))
+    }
+}
+
 /// What was deleted and the caller may restore.
 pub async fn list_deleted(
     page: PageContext,
     club: Club,
     who: Member,
     TimeDependent(now): TimeDependent,
+    query: Query<DeletedQuery>,
 ) -> Result<Reply, Failure> {
     let visit = Visit { page, zone: club.zone, now: DbTimestamp(now) };
     who.read(move |conn, me| {
         let page = &visit.page;
         let creator = Some(me.id).filter(|_| !me.admin);
         let mut rows = Vec::new();
-        for deleted in deletion::restorable(conn, creator, visit.now, MAX_ROWS)? {
+        let mut all = deletion::restorable(conn, creator, visit.now, query.0.after(), MAX_DELETED + 1)?;
+        let has_more = i64::try_from(all.len()).is_ok_and(|rows| rows > MAX_DELETED);
+        all.truncate(usize::try_from(MAX_DELETED).unwrap_or(usize::MAX));
+        let next = all.last().filter(|_| has_more).map(|last| format!("{} {}", last.deleted_at.0, last.id));
+        for deleted in all {
             let (subject, name) = Subject::of(&deleted)?;
             rows.push((subject, name, deletion_of(conn, me, &visit, subject, &deleted)?, deleted.id));
         }
@@ -302,7 +326,9 @@ pub async fn list_deleted(
                     }
                 }
             }
-            (limit_note(page, rows.len()))
+            @if let Some(next) = &next {
+                p { a href=(address("/deleted", &[("after", next)])) rel="next" { (page.text("next-rows")) " →" } }
+            }
         };
         Ok(page.reply(&page.text("deleted"), body))
     })

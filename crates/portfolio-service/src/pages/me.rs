@@ -11,7 +11,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     http::{Form, Language, Reply, form::change},
-    page::{FormPage, Input, PageContext, address, see_other},
+    page::{FormPage, Input, PageContext, address, see_saved},
     state::Now,
 };
 
@@ -46,7 +46,7 @@ pub async fn update(
         let present = users::fields(conn, id)?;
         let request: EditUserRequest = change(body, &present).map_err(|failure| failure.0)?;
         users::queries::edit(conn, id, &request.into_change(), DbTimestamp(now))?;
-        Ok(see_other(home(me, id)))
+        Ok(see_saved(home(me, id)))
     });
     let result = result.await;
     again

@@ -14,7 +14,7 @@ use service_kit::{
         Form, Reply,
         form::{change, request},
     },
-    page::{FormPage, PageContext, see_other},
+    page::{FormPage, PageContext, see_deleted_from, see_other, see_saved},
     state::{Now, TimeDependent},
 };
 
@@ -108,7 +108,7 @@ pub async fn update(
         let present = projects::fields(conn, id)?;
         let request: EditProjectRequest = change(body(&form)?, &present).map_err(|failure| failure.0)?;
         queries::update(conn, id, &request.into_changes(), DbTimestamp(now))?;
-        Ok(see_other(format!("/projects/{id}")))
+        Ok(see_saved(&format!("/projects/{id}")))
     });
     let (result, present) = (result.await, club.semester(now));
     again
@@ -183,7 +183,7 @@ pub async fn delete(
     let (id, again) = (DbUuid::from(*id), who.clone());
     let result = who.update(target(id), move |conn, me| {
         restoration::delete(conn, id, me, DbTimestamp(now))?;
-        Ok(see_other("/projects"))
+        Ok(see_deleted_from("/projects", id))
     });
     let result = result.await;
     again.or_form_again(result, move |conn, me, problem| delete_page(conn, me, &page, id, Some(problem))).await

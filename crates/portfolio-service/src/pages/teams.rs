@@ -15,7 +15,7 @@ use service_kit::{
         Form, Reply,
         form::{change, request},
     },
-    page::{FormPage, Input, PageContext, see_other},
+    page::{FormPage, Input, PageContext, see_deleted, see_other},
     state::Now,
 };
 
@@ -188,7 +188,7 @@ pub async fn delete(page: PageContext, who: TeamCreator, path: Path<(Id, Id)>, _
     let (ids, again): (Ids, _) = ((path.0.into(), path.1.into()), who.clone());
     let result = who.update(teams::target(ids.0, ids.1), move |conn, me| {
         teams::remove(conn, ids.1, me)?;
-        Ok(see_other(format!("/contests/{}", ids.0)))
+        Ok(see_deleted(&format!("/contests/{}", ids.0)))
     });
     let result = result.await;
     again.or_form_again(result, move |conn, me, problem| delete_page(conn, me, &page, ids, Some(problem))).await

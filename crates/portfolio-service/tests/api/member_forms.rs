@@ -117,7 +117,8 @@ fn a_member_says_about_themself_what_they_like(#[values(Sqlite, Postgres)] backe
     let mut form = fields(&open(&club, BOB, "/me"), &path);
     // Saved as it is, nothing changes.
     let before = changes(&club);
-    assert_eq!(send(&club, BOB, &path, &form).expect(303).header("location"), Some("/me"));
+    assert_eq!(send(&club, BOB, &path, &form).expect(303).header("location"), Some("/me?notice=saved"));
+    assert!(open(&club, BOB, "/me?notice=saved").contains("Saved."));
     assert_eq!(changes(&club), before);
     form = fields(&open(&club, BOB, "/me"), &path);
     set(&mut form, "bio", "I <draw>.\r\nAnd sing.");
@@ -143,7 +144,7 @@ fn a_member_says_about_themself_what_they_like(#[values(Sqlite, Postgres)] backe
     // An admin may.
     assert_eq!(
         send(&club, ALICE, &path, &vec![("bio".to_owned(), "y".to_owned())]).expect(303).header("location"),
-        Some("/people")
+        Some("/people?notice=saved")
     );
     assert_eq!(profile(&club, BOB)["realName"], "");
 }
@@ -252,8 +253,9 @@ fn projects_are_made_changed_and_deleted(#[values(Sqlite, Postgres)] backend: Ba
     assert_eq!(saved()["members"][0]["duration"], span((2025, 1), Some((2026, 1))));
     let edit = format!("{path}/edit");
     let before = (saved(), changes(&club));
-    send(&club, BOB, &edit, &fields(&open(&club, BOB, &edit), &edit)).expect(303);
+    let unchanged = send(&club, BOB, &edit, &fields(&open(&club, BOB, &edit), &edit)).expect(303);
     assert_eq!((saved(), changes(&club)), before);
+    assert!(open(&club, BOB, unchanged.header("location").unwrap()).contains("Saved."));
     let (mut mine, mut theirs) = (fields(&open(&club, BOB, &edit), &edit), fields(&open(&club, ALICE, &edit), &edit));
     set(&mut theirs, "name", "theirs");
     send(&club, ALICE, &edit, &theirs).expect(303);
@@ -271,8 +273,35 @@ fn projects_are_made_changed_and_deleted(#[values(Sqlite, Postgres)] backend: Ba
     let delete = format!("{path}/delete");
     let form = fields(&open(&club, BOB, &delete), &delete);
     send(&club, CAROL, &delete, &form).expect(403);
-    send(&club, BOB, &delete, &form).expect(303);
+    let deleted = send(&club, BOB, &delete, &form).expect(303);
     club.by(BOB).get(path).refused(404, "not-found");
+    let landed = open(&club, BOB, deleted.header("location").unwrap());
+    let restore = format!("{path}/restore");
+    assert!(landed.contains("Deleted."), "{landed}");
+    send(&club, BOB, &restore, &fields(&landed, &restore)).expect(303);
+    of_api(&club, path);
+}
+
+#[rstest]
+fn who_may_not_is_told_so_whatever_is_wrong_besides(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    // Forms that carol may send, and dave or bob may not.
+    for path in paths(&club) {
+        let by = if path.starts_with("/projects/") { BOB } else { DAVE };
+        let is_form = ["/edit", "/delete", "/members"].iter().any(|end| path.ends_with(end))
+            || path.contains("/accounts/")
+            || path.contains("/members/")
+            || path.contains("/teams/") && !path.ends_with("/new");
+        if !is_form {
+            continue;
+        }
+        for wrong in [&[("_tag", "x")][..], &[("since", "x"), ("until", "x"), ("names", "nix"), ("type", "x")]] {
+            let form = wrong.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            send(&club, by, &path, &form).expect(403);
+        }
+    }
+    let profile = format!("/people/{}/profile", id(CAROL));
+    send(&club, BOB, &profile, &vec![("_tag".to_owned(), "x".to_owned())]).expect(403);
 }
 
 #[rstest]
@@ -310,10 +339,10 @@ fn the_span_of_one_member_changes_no_other(#[values(Sqlite, Postgres)] backend: 
     assert!(stale.contains("April 2024 – March 2026"), "{stale}");
     let members = format!("{project}/members");
     let mut form = fields(&open(&club, CAROL, &members), &members);
-    set(&mut form, "names", "@Bob, nobody");
+    set(&mut form, "names", "@Bob, nobody, nix");
     let refused = page::check(&send(&club, CAROL, &members, &form).expect(400));
-    assert!(refused.contains("id=\"f-names-error\">There is no such member."), "{refused}");
-    assert!(fields(&refused, &members).contains(&("names".to_owned(), "@Bob, nobody".to_owned())));
+    assert!(refused.contains("id=\"f-names-error\">There is no member nobody. There is no member nix."), "{refused}");
+    assert!(fields(&refused, &members).contains(&("names".to_owned(), "@Bob, nobody, nix".to_owned())));
     set(&mut form, "names", "@Bob");
     send(&club, CAROL, &members, &form).expect(303);
     assert!(of(BOB).is_some());
@@ -362,7 +391,7 @@ fn contests_and_teams_are_made_changed_and_deleted(#[values(Sqlite, Postgres)] b
         set(&mut form, name, value);
     }
     let refused = page::check(&send(&club, CAROL, &new, &form).expect(400));
-    assert!(refused.contains("id=\"f-members-error\">There is no such member."), "{refused}");
+    assert!(refused.contains("id=\"f-members-error\">There is no member nobody."), "{refused}");
     set(&mut form, "members", "carol dave");
     for _ in 0..2 {
         send(&club, CAROL, &new, &form).expect(303);

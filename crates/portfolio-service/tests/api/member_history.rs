@@ -138,14 +138,33 @@ fn a_long_history_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 #[rstest]
+fn everything_that_was_deleted_is_on_a_page(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for n in 0..60 {
+        let path = project(&club, CAROL, &format!("robot {n}"));
+        club.by(CAROL).delete(&path).expect(204);
+    }
+    let first = open(&club, CAROL, "/deleted");
+    let next = first.split("href=\"").find(|link| link.starts_with("/deleted?after=")).unwrap();
+    let second = open(&club, CAROL, &next.split('"').next().unwrap().replace("&amp;", "&"));
+    let count = |page: &str| page.matches("<b>robot ").count();
+    assert_eq!((count(&first), count(&second), second.contains("/deleted?after=")), (50, 10, false));
+}
+
+#[rstest]
 fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let path = project(&club, CAROL, "robot");
     club.by(CAROL).delete(&path).expect(204);
     let now = DbTimestamp(club.clock.now());
     plans::check(&club, |conn| {
-        assert_eq!(restorable(conn, Some(id(CAROL)), now, 200).unwrap().len(), 1);
-        assert_eq!(restorable(conn, None, now, 200).unwrap().len(), 1);
+        assert_eq!(restorable(conn, Some(id(CAROL)), now, None, 200).unwrap().len(), 1);
+        assert_eq!(
+            restorable(conn, None, now, Some((DbTimestamp(now.plus(chrono::TimeDelta::hours(1))), id(CAROL))), 200)
+                .unwrap()
+                .len(),
+            1
+        );
     });
     assert!(!open(&club, CAROL, "/deleted").contains(&real_name(CAROL)));
 }

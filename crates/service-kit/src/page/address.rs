@@ -8,6 +8,7 @@ use actix_web::{
 use url::form_urlencoded;
 
 use crate::{
+    database::types::DbUuid,
     http::{Language, Reply, language, query},
     state::AppState,
 };
@@ -26,6 +27,33 @@ pub fn address(path: &str, parameters: &[(&str, &str)]) -> String {
 #[must_use]
 pub fn see_other(address: impl Into<String>) -> Reply {
     Reply::empty(StatusCode::SEE_OTHER).with(header::LOCATION, address)
+}
+
+/// The parameter with what has happened, one of [`NOTICES`].
+pub(super) const NOTICE: &str = "notice";
+
+/// The parameter with the id of what was deleted from the list at the path, for the button that restores it.
+pub(super) const DELETED: &str = "deleted";
+
+/// What a page may say has happened; the keys of the texts begin with `notice-`.
+pub(super) const NOTICES: [&str; 2] = ["saved", "deleted"];
+
+/// 303 to a page that says that what was typed has been saved.
+#[must_use]
+pub fn see_saved(path: &str) -> Reply {
+    see_other(address(path, &[(NOTICE, NOTICES[0])]))
+}
+
+/// 303 to a page that says that something has been deleted.
+#[must_use]
+pub fn see_deleted(path: &str) -> Reply {
+    see_other(address(path, &[(NOTICE, NOTICES[1])]))
+}
+
+/// 303 to the list from which an object has been deleted. Its button sends a form to `{path}/{id}/restore`.
+#[must_use]
+pub fn see_deleted_from(path: &str, id: DbUuid) -> Reply {
+    see_other(address(path, &[(NOTICE, NOTICES[1]), (DELETED, &id.to_string())]))
 }
 
 /// Whether this is the address of a page of this service, so that a link with it leads nowhere else.

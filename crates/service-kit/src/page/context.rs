@@ -12,8 +12,12 @@ use chrono::NaiveDate;
 use common::problem::Problem;
 use fluent_bundle::FluentValue;
 use maud::{Markup, html};
+use uuid::Uuid;
 
-use super::address::{address, is_local};
+use super::{
+    address::{DELETED, NOTICE, NOTICES, address, is_local},
+    buttons::button,
+};
 use crate::{
     error::Failure,
     http::{HtmlPage, Language, Reply, notes::RequestNotes, query, texts::Argument},
@@ -31,6 +35,10 @@ pub struct PageContext {
     /// Where links lead back to: the path with those parameters that are known to hold no secret.
     here: Option<String>,
     pub(super) is_get: bool,
+    /// What has happened, one of [`NOTICES`].
+    notice: Option<&'static str>,
+    /// What was deleted, if this is the list from which it was.
+    deleted: Option<Uuid>,
     is_signed_in: bool,
 }
 
@@ -48,7 +56,10 @@ impl PageContext {
         // With too many parameters it would not be accepted as the address of a page.
         let here = path.as_deref().map(|path| address(path, &plain));
         let here = here.map(|here| if is_local(&here) { here } else { path.clone().unwrap_or_default() });
+        let value = |name: &str| parameters.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str());
         Ok(Self {
+            notice: NOTICES.into_iter().find(|notice| value(NOTICE) == Some(notice)),
+            deleted: value(DELETED).and_then(|id| id.parse().ok()),
             here,
             language: Language::from_request(req),
             is_get: matches!(req.method().as_str(), "GET" | "HEAD"),
@@ -102,7 +113,19 @@ impl PageContext {
             language: self.language,
             header: self.header(),
             footer: self.footer(),
-            ..HtmlPage::new(title, body)
+            ..HtmlPage::new(title, html! { (self.notice()) (body) })
+        }
+    }
+
+    /// What has happened, as the address says, with the button that takes it back.
+    fn notice(&self) -> Markup {
+        let Some(notice) = self.notice.filter(|_| self.is_get) else { return html! {} };
+        let restore = self.path.as_deref().zip(self.deleted).map(|(path, id)| format!("{path}/{id}/restore"));
+        html! {
+            div.notice role="status" {
+                (self.text(&format!("notice-{notice}"))) " "
+                @if let Some(restore) = restore { (button(&restore, &[], &self.text("undo"), None)) }
+            }
         }
     }
 

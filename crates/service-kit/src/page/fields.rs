@@ -1,10 +1,18 @@
 //! The forms of pages: fields with their labels, what was typed, and what is wrong with it.
 
-use common::problem::{Location, Problem};
+use common::problem::{Location, Problem, Rule, Violation, Violations};
 use maud::{Markup, html};
 
-use super::context::PageContext;
+use super::{buttons::hidden, context::PageContext};
 use crate::http::form::{self, Form};
+
+/// The beginning of the message of [`note_unknown_name`]; the name follows.
+const NO_USER: &str = "names no user: ";
+
+/// Notes that a list of sign-in names at `pointer` has one that is nobody's. Forms show the name.
+pub fn note_unknown_name(violations: &mut Violations, pointer: impl Into<String>, name: &str) {
+    violations.push(pointer, Rule::UnknownUser, format!("{NO_USER}{name}"));
+}
 
 /// A text field.
 #[derive(Clone, Copy, Default)]
@@ -107,7 +115,7 @@ impl FormPage<'_> {
                 Location::Parameter { parameter } => is_chosen(parameter),
                 Location::Cell { .. } => is_chosen(""),
             })
-            .map(|violation| self.page.broken_rule(violation))
+            .map(|violation| self.message(violation))
             .collect();
         messages.dedup();
         messages
@@ -117,6 +125,20 @@ impl FormPage<'_> {
     #[must_use]
     pub fn errors_of(&self, member: &str) -> Vec<String> {
         self.messages(|other| other == member)
+    }
+
+    fn message(&self, violation: &Violation) -> String {
+        if let Some(name) = violation.message.strip_prefix(NO_USER) {
+            return self.page.format("no-member-called", &[("name", name.into())]);
+        }
+        // The text of the rule for this member, or for any.
+        let of_member = match &violation.location {
+            Location::Pointer { pointer } => {
+                self.page.find(&format!("rule-{}-{}", violation.code.code(), pointer.trim_start_matches('/')))
+            }
+            _ => None,
+        };
+        of_member.unwrap_or_else(|| self.page.broken_rule(violation))
     }
 
     /// A label, its field, and what is wrong with the value. The field gets its id and those of the texts that describe
@@ -182,11 +204,14 @@ impl FormPage<'_> {
     /// A list from which one value is chosen.
     #[must_use]
     pub fn select(&self, name: &str, label: &str, hint: Option<&str>, choices: &[Choice]) -> Markup {
-        let chosen = self.values.get(name);
+        // A browser would take the last one of several.
+        let chosen = choices.iter().position(|(value, _)| value == self.values.get(name));
         self.labelled(name, label, hint, |id, described, is_wrong| {
             html! {
                 select id=(id) name=(name) aria-describedby=[described] aria-invalid=[is_wrong.then_some("true")] {
-                    @for (value, text) in choices { option value=(value) selected[value == chosen] { (text) } }
+                    @for (n, (value, text)) in choices.iter().enumerate() {
+                        option value=(value) selected[Some(n) == chosen] { (text) }
+                    }
                 }
             }
         })
@@ -203,30 +228,6 @@ impl FormPage<'_> {
                 label for=(id) { (label) }
                 @if let Some(hint) = hint { small id={ (id) "-hint" } { (hint) } }
             }
-        }
-    }
-}
-
-/// A field that nobody sees.
-#[must_use]
-pub fn hidden(name: &str, value: impl AsRef<str>) -> Markup {
-    html! { input type="hidden" name=(name) value=(value.as_ref()); }
-}
-
-/// The button that Enter presses in a text field: the first one of a form with several. Nobody sees it.
-#[must_use]
-pub fn enter_button(text: &str) -> Markup {
-    html! { button hidden { (text) } }
-}
-
-/// A form with a single button, which may be one of several of which one is pressed.
-#[must_use]
-pub fn button(action: &str, fields: &[(&str, &str)], text: &str, is_pressed: Option<bool>) -> Markup {
-    html! {
-        form.inline method="post" action=(action) {
-            (hidden(form::KEY, form::new_key()))
-            @for (name, value) in fields { (hidden(name, value)) }
-            button aria-pressed=[is_pressed.map(|is_pressed| is_pressed.to_string())] { (text) }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The layout of the pages, what it takes from a request, the forms in them, and what both services show alike.
 
 mod address;
+mod buttons;
 mod context;
 mod fields;
 mod history;
@@ -8,9 +9,10 @@ mod problems;
 mod sign_out;
 
 pub use self::{
-    address::{address, is_local, see_other, set_language},
+    address::{address, is_local, see_deleted, see_deleted_from, see_other, see_saved, set_language},
+    buttons::{button, enter_button, hidden},
     context::PageContext,
-    fields::{Choice, FormPage, Input, button, enter_button, hidden},
+    fields::{Choice, FormPage, Input, note_unknown_name},
     history::{Sentences, mentioned},
     problems::{problem_page, show as show_problem, show_all as show_problems},
     sign_out::ask as ask_to_sign_out,
