@@ -227,7 +227,7 @@ pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
         }
         let first = dates_of_series(conn, &event)?.first().map(|(_, start, _)| *start);
         let from = first.filter(|_| are_all).unwrap_or(event.starts_at);
-        delete_occurrences(conn, series, from, me, visit.now)?;
+        delete_occurrences(conn, series, from, me, visit.zone, visit.now)?;
         Ok(see_deleted("/deleted"))
     });
     let (result, (who, visit)) = (result.await, again);
