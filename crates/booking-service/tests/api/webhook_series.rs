@@ -104,7 +104,9 @@ fn what_is_undone_is_not_sent(#[values(Sqlite, Postgres)] backend: Backend) {
     assert_eq!(ears.headings(), nothing(), "added and deleted");
 
     ears.delete(&old);
-    events.iter().for_each(|event| ears.restore(&path(event)));
+    for event in &events {
+        ears.restore(&path(event));
+    }
     assert_eq!(ears.headings(), nothing(), "deleted as one and restored one by one");
 
     let (new, events) = ears.series("S517");
@@ -113,7 +115,9 @@ fn what_is_undone_is_not_sent(#[values(Sqlite, Postgres)] backend: Backend) {
     assert_eq!(ears.headings(), nothing(), "made, changed and deleted");
 
     let (_, events) = ears.series("S518");
-    events.iter().for_each(|event| ears.delete(&path(event)));
+    for event in &events {
+        ears.delete(&path(event));
+    }
     assert_eq!(ears.headings(), nothing(), "made as one and deleted one by one");
 }
 

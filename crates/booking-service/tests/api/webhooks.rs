@@ -746,6 +746,15 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     let row = history::table.filter(history::object_type.eq("event")).select((history::id, history::object_id));
     let row: (i64, DbUuid) = row.first(&mut club.connect()).unwrap();
     (delivery.history_id, delivery.object_id) = (Some(row.0), row.1);
+    let (_, made) = crate::series::series(&club, BOB, "S517", "FREQ=WEEKLY;COUNT=3");
+    let of_series = [&made["seriesId"], &made["events"][0]["eventId"]].map(|object| {
+        let mut delivery = delivery.clone();
+        delivery.object_id = DbUuid(text(object).parse().unwrap());
+        let row = history::table.filter(history::object_id.eq(delivery.object_id)).select((history::id, history::at));
+        let row: (i64, DbTimestamp) = row.first(&mut club.connect()).unwrap();
+        (delivery.history_id, delivery.at) = (Some(row.0), row.1);
+        delivery
+    });
     diesel::update(webhooks::table).set(webhooks::is_on.eq(true)).execute(&mut club.connect()).unwrap();
     let texts = service_kit::http::texts::Texts::new(&booking_service::server::INFO.texts);
     plans::check(&club, |conn| {
@@ -753,6 +762,9 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
         queries::next_due(conn, webhook, now).unwrap();
         queries::earlier_due(conn, &delivery).unwrap();
         happened::collect(conn, &delivery, &hook).unwrap();
+        for delivery in &of_series {
+            happened::collect(conn, delivery, &hook).unwrap();
+        }
         outbox::Position::default().read(conn, std::slice::from_ref(&hook), now).unwrap();
         timed::due(conn, std::slice::from_ref(&hook), &timed::Timed::default(), &club_of(&club), later).unwrap();
         booking_service::webhooks::changes::switch_off(conn, webhook, None).unwrap();
