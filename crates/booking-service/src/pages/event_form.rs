@@ -263,7 +263,7 @@ pub(super) fn show(
     if let Some(event) = event {
         check_admin_or_privileged(conn, event.row.id, me)?;
     }
-    let rooms = rooms_of(conn, values, visit, event.map(|event| event.row.id))?;
+    let rooms = rooms_of(conn, values, visit, event.map(|event| &event.row))?;
     let values = &rooms.choose(values, problem);
     let form = FormPage { page: visit.page(), values, problem, aliases: ALIASES };
     let action = event.map_or_else(|| "/events/new".to_owned(), |event| format!("/events/{}/edit", event.row.id));

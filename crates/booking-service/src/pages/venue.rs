@@ -52,13 +52,9 @@ pub struct Rooms {
     place: String,
 }
 
-/// The rooms that are free at the time of a form, without regard to the event `except`.
-pub fn rooms_of(
-    conn: &mut AnyConnection,
-    values: &Form,
-    visit: &Visit,
-    except: Option<DbUuid>,
-) -> Result<Rooms, Error> {
+/// The rooms that are free at the time of a form, without regard to the event that it changes.
+pub fn rooms_of(conn: &mut AnyConnection, values: &Form, visit: &Visit, event: Option<&Row>) -> Result<Rooms, Error> {
+    let except = event.map(|event| event.id);
     let wanted = span_of(values, visit.zone).ok().and_then(|(start, end)| Span::new(start, end));
     let is_shared = values.has("sharedRoom", "true");
     let of_day = wanted.map_or_else(|| Ok(Vec::new()), |wanted| of_day(conn, visit, &wanted, except))?;
@@ -78,7 +74,15 @@ pub fn rooms_of(
         })
         .collect();
     let (mut chosen, mut place) = (values.get("room").to_owned(), String::new());
-    if let Ok(id) = chosen.parse::<Id>()
+    // An import may have left it outside the time of its room, and a room may be deleted.
+    let stays = |event: &&Row| {
+        let has_time = wanted == Some(Span::between(event.starts_at, event.ends_at));
+        has_time && event.room_id.to_string() == chosen && choices.iter().all(|(id, _)| *id != chosen)
+    };
+    if let Some(event) = event.filter(stays) {
+        choices.push((chosen.clone(), event.place.clone()));
+        place.clone_from(&event.place);
+    } else if let Ok(id) = chosen.parse::<Id>()
         && let Some(room) = rooms::find(conn, id.into())?
     {
         if choices.iter().all(|(id, _)| *id != chosen) {
@@ -142,16 +146,17 @@ fn is_free(room: &Room, wanted: &Span, is_shared: bool) -> bool {
 }
 
 impl Rooms {
-    /// The form with the chosen room; with the first one that is free, unless a room or another place has been chosen.
+    /// The form with the chosen room; with the first one that is free, unless a room or another place was chosen.
     pub fn choose(&self, values: &Form, problem: Option<&Problem>) -> Form {
         let mut values = values.clone();
-        values.set("room", &self.chosen);
         if problem.is_none()
-            && self.chosen.is_empty()
+            && values.get("room").is_empty()
             && is_blank(values.get("place"))
             && let Some((room, _)) = self.choices.iter().find(|(room, _)| !room.is_empty())
         {
             values.set("room", room);
+        } else {
+            values.set("room", &self.chosen);
         }
         values
     }

@@ -7,7 +7,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::{
-    builders::{At, answer_poll, event, event_body, group, merge, poll, text, verified_room},
+    builders::{At, answer_poll, each, event, event_body, group, merge, poll, text, verified_room},
     front_page::{forms::open, page},
     harness::{
         ALICE, Answer, BOB,
@@ -15,6 +15,7 @@ use crate::{
         Club, hours_from_now,
     },
     real_sign_in::real::chromium,
+    series::series,
     sign_in::HTML,
 };
 
@@ -128,6 +129,14 @@ fn every_page_can_be_read_on_each_screen() {
     let mut pages: Vec<_> = paths(&club, ALICE).into_iter().map(|path| (path, 200)).collect();
     let others = ["/callback", "/board", "/board?view=week", "/dev/sign-in", "/developers", "/problems"];
     pages.extend(others.map(|path| (path.to_owned(), 200)));
+    // A date of a series; a time at which no room is free; what has just been deleted.
+    let (_, made) = series(&club, ALICE, "S516", "FREQ=WEEKLY;COUNT=4");
+    let date = format!("/events/{}", each(&made["events"], "eventId")[1]);
+    let at = |hours| hours_from_now(&club, hours).in_zone(chrono_tz::Tz::Asia__Tokyo).to_string();
+    let (start, end) = (at(9), at(10));
+    let full = format!("/events/new?date={}&from={}&until={}", &start[..10], &start[11..16], &end[11..16]);
+    let deleted = "/events?notice=deleted&deleted=0198c0de-0000-7000-8000-000000000020".to_owned();
+    pages.extend([date.clone(), format!("{date}/delete"), full, deleted].map(|path| (path, 200)));
     for (path, status) in [("/nowhere", 404), ("/rooms/x", 400), ("/me/feed", 405), ("/api/callback?state=x", 400)] {
         pages.push((path.to_owned(), status));
     }

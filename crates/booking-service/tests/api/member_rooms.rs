@@ -1,7 +1,10 @@
 //! The rooms that forms offer: a chosen room stands for its place, whatever day or time is chosen afterwards.
 
+use booking_service::schema::rooms;
+use diesel::prelude::*;
 use rstest::rstest;
 use serde_json::json;
+use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
     builders::{At, event_body, merge, poll, text, verified_room},
@@ -79,6 +82,30 @@ fn an_event_that_moves_to_another_day_keeps_its_place(#[values(Sqlite, Postgres)
     let refused = page::check(&send(&club, BOB, &edit, &moved("2030-01-22")).expect(409));
     assert!(refused.contains("Rust evening"), "{refused}");
     assert_eq!(room(), rooms[1]);
+}
+
+#[rstest]
+fn a_form_that_is_sent_as_it_is_moves_no_event(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let [room, other] = ["S517", "S516"].map(|place| verified_on(&club, place, "2030-01-01"));
+    let event = event_in(&club, &room);
+    let edit = format!("/events/{event}/edit");
+    // As an import may leave it: outside the time of its room.
+    let id = DbUuid(room.parse().unwrap());
+    let early = DbTimestamp("2030-01-01T09:30:00Z".parse().unwrap());
+    let rows = diesel::update(rooms::table.find(id)).set(rooms::starts_at.eq(early)).execute(&mut club.connect());
+    assert_eq!(rows.unwrap(), 1);
+    let form = fields(&open(&club, BOB, &edit), &edit);
+    assert_eq!(value(&form, "room"), room);
+    send(&club, BOB, &edit, &form).expect(303);
+    // Nor is another room chosen for whoever only looks what is free at another time.
+    let mut form = fields(&open(&club, BOB, &edit), &edit);
+    for (name, value) in [("from", "17:00"), ("until", "18:00"), ("showRooms", "true")] {
+        set(&mut form, name, value);
+    }
+    let shown = page::check(&send(&club, BOB, &edit, &form).expect(200));
+    assert!(shown.contains(&format!("<option value=\"{other}\">S516")), "{shown}");
+    assert_eq!(value(&fields(&shown, &edit), "room"), "");
 }
 
 #[rstest]
