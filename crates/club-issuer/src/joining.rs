@@ -44,9 +44,10 @@ pub fn made_name(address: Option<&str>, name: &str) -> String {
 #[must_use]
 pub fn other_name(name: &str, issuer: &str, subject: &str) -> String {
     let hash = digest(&SHA256, format!("{issuer}\n{subject}").as_bytes());
-    let digits: String = hash.as_ref().iter().take(3).map(|byte| format!("{byte:02x}")).collect();
-    let name: String = name.chars().take(MAX_NAME - 1 - digits.len()).collect();
-    format!("{name}-{digits}")
+    let [a, b, c, ..] = hash.as_ref() else { return name.to_owned() };
+    // A hyphen and six digits.
+    let name: String = name.chars().take(MAX_NAME - 7).collect();
+    format!("{name}-{a:02x}{b:02x}{c:02x}")
 }
 
 /// The id of a person, the same in each service.

@@ -16,7 +16,7 @@ use super::{networks::Networks, preparation::Message, results::Outcome};
 const LIMITS: Limits = Limits { connect: Duration::from_secs(10), request: Duration::from_secs(15), bytes: 1024 };
 
 /// The least length of a word of an address that may be secret.
-const SECRET_LENGTH: usize = 3;
+const SECRET_LENGTH: usize = 4;
 
 /// A client for these networks.
 #[must_use]
@@ -92,14 +92,14 @@ mod tests {
         let address = "https://hooks.example/catch/123456/abcdef/?key=other-secret&a=b";
         let echoed =
             br#"{"path": "/catch/123456/abcdef/?key=other-secret&a=b", "ids": ["123456", "ABCDEF"], "a": "b"}"#;
-        let expected = r#"{"path": "/…/…/…/?…=…-…&a=b", "ids": ["…", "…"], "a": "b"}"#;
+        let expected = r#"{"path": "/…/…/…/?key=…-…&a=b", "ids": ["…", "…"], "a": "b"}"#;
         assert_eq!(shown(echoed, address), expected);
         assert_eq!(shown(br#""\/catch\/123456\/abcdef""#, address), r#""\/…\/…\/…""#);
         assert_eq!(shown(b"no other-secr", address), "no …-…", "the answer was cut within it");
         // A receiver may decode the address, and write it as HTML.
         let address = "https://hooks.example/services/T00B00?sig=abcDEF123456%2Bxyz7890%27123456%3D";
         let echoed = b"No route /services/T00B00?sig=abcDEF123456+xyz7890&#x27;123456=";
-        assert_eq!(shown(echoed, address), "No route /…/…?…=…+…&#x27;…=");
+        assert_eq!(shown(echoed, address), "No route /…/…?sig=…+…&#x27;…=");
         assert_eq!(shown(b"invalid_payload", address), "invalid_payload");
     }
 }
