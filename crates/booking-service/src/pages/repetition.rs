@@ -6,7 +6,6 @@ use service_kit::{
         AnyConnection,
         types::{DbTimestamp, DbUuid},
     },
-    error::Error,
     http::Form,
     page::{Choice, FormPage, Input, hidden},
 };
@@ -108,15 +107,15 @@ pub fn dates(dates: &[(DbUuid, DbTimestamp, DbTimestamp)], event: &Row, visit: &
 
 /// The choice between the deletion of one event of a series, of the later ones as well, and of all, for whoever may change
 /// the series.
-pub fn deleted_dates(conn: &mut AnyConnection, me: &Caller, event: &Row, visit: &Visit) -> Result<Markup, Error> {
+pub fn deleted_dates(conn: &mut AnyConnection, me: &Caller, event: &Row, visit: &Visit) -> Markup {
     let Some(series) = event.series_id.filter(|id| check_may_change(conn, *id, me).is_ok()) else {
-        return Ok(html! {});
+        return html! {};
     };
     let form = FormPage { page: visit.page(), values: &Form::default(), problem: None, aliases: &[] };
     let choices = [("one", "scope-one"), ("later", "scope-later"), ("all", "scope-all")];
     let choices: Vec<Choice> = choices.map(|(value, key)| (value.to_owned(), visit.text(key))).to_vec();
-    Ok(html! {
+    html! {
         (hidden("series", series.to_string()))
         (form.select("scope", &visit.text("scope-of-deletion"), None, &choices))
-    })
+    }
 }

@@ -108,25 +108,29 @@ impl PageContext {
     /// A page of this service.
     #[must_use]
     pub fn page<'a>(&'a self, title: &'a str, body: Markup) -> HtmlPage<'a> {
+        let body = match self.notice() {
+            Some(notice) => html! { (notice) (body) },
+            None => body,
+        };
         HtmlPage {
             site: &self.state.club_name,
             language: self.language,
             header: self.header(),
             footer: self.footer(),
-            ..HtmlPage::new(title, html! { (self.notice()) (body) })
+            ..HtmlPage::new(title, body)
         }
     }
 
     /// What has happened, as the address says, with the button that takes it back.
-    fn notice(&self) -> Markup {
-        let Some(notice) = self.notice.filter(|_| self.is_get) else { return html! {} };
+    fn notice(&self) -> Option<Markup> {
+        let notice = self.notice.filter(|_| self.is_get)?;
         let restore = self.path.as_deref().zip(self.deleted).map(|(path, id)| format!("{path}/{id}/restore"));
-        html! {
+        Some(html! {
             div.notice role="status" {
                 (self.text(&format!("notice-{notice}"))) " "
                 @if let Some(restore) = restore { (button(&restore, &[], &self.text("undo"), None)) }
             }
-        }
+        })
     }
 
     /// A page as an answer.
