@@ -31,6 +31,9 @@ use crate::{
 /// Ids in one statement, well below the limits of both databases on bound values.
 const CHUNK: usize = 1000;
 
+/// The most rows of the history of a series in which an operation looks for what they left.
+pub const LATEST: i64 = 1000;
+
 /// Marks events as deleted, and also the rooms that were made for events and that no event uses any more.
 pub fn delete_events(conn: &mut AnyConnection, ids: &[DbUuid], by: &Author, now: DbTimestamp) -> Result<(), Error> {
     mark_events(conn, ids, now)?;
@@ -113,7 +116,7 @@ pub fn restore_event(conn: &mut AnyConnection, id: DbUuid, by: &Author, now: DbT
     history::restored(conn, by, &EVENT, id)?;
     let series = events::table.find(id).select(events::series_id).first::<Option<DbUuid>>(conn)?;
     let Some(series) = series else { return Ok(()) };
-    let rows = history::load(conn, series, &PageBounds::all())?;
+    let rows = history::load(conn, series, &PageBounds { after: None, rows: LATEST })?;
     let has = |list: &Value| list.as_array().is_some_and(|list| list.contains(&json!(id)));
     let removed = rows.iter().find_map(|row| {
         let changes: Changes = serde_json::from_str(&row.changes).ok()?;

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     auth::Caller,
+    deletion::LATEST,
     events::{self, ResponseEvent, ResponseEventDetail, queries::Event, several},
     objects::SERIES,
 };
@@ -134,7 +135,7 @@ pub fn record_change(
 /// Makes the old values those that the rows of a series have left: operations on single events change the last one too,
 /// without a row of the series.
 fn continue_rows(conn: &mut AnyConnection, id: DbUuid, changes: &mut Changes) -> Result<(), Error> {
-    let rows = history::load(conn, id, &PageBounds::all())?;
+    let rows = history::load(conn, id, &PageBounds { after: None, rows: LATEST })?;
     let rows: Vec<Changes> = rows.iter().filter_map(|row| serde_json::from_str(&row.changes).ok()).collect();
     for (field, change) in &mut *changes {
         if let (Value::Array(pair), Some(Value::Array(last))) = (change, rows.iter().find_map(|row| row.get(field))) {
