@@ -83,13 +83,14 @@ impl Person {
     }
 
     /// The person of a sign-in name, or of an e-mail address that the proxy or the issuer has verified.
-    fn named(named: Named) -> Self {
-        let name = if named.is_address {
-            comparable_address(&named.name)
-        } else {
-            Some(named.name.clone()).filter(|name| is_sign_in_name(name))
-        };
-        name.map_or(Self::Unnamed, |name| Self::Named(Named { name, ..named }))
+    fn named(mut named: Named) -> Self {
+        if named.is_address {
+            let Some(address) = comparable_address(&named.name) else { return Self::Unnamed };
+            named.name = address;
+        } else if !is_sign_in_name(&named.name) {
+            return Self::Unnamed;
+        }
+        Self::Named(named)
     }
 
     fn name(&self) -> Option<&str> {

@@ -6,6 +6,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     process::Command,
+    thread::ScopedJoinHandle,
     time::{Duration, Instant},
 };
 
@@ -387,7 +388,7 @@ fn an_issuer_that_does_not_answer_delays_only_requests_with_tokens() {
         for _ in 0..20 {
             club.anonymous().get("/api/v1/users").expect(200);
         }
-        assert!(!tokens.iter().any(|token| token.is_finished()));
+        assert!(!tokens.iter().any(ScopedJoinHandle::is_finished));
         for answer in tokens.map(|token| token.join().unwrap()) {
             answer.refused(503, "unavailable");
         }
