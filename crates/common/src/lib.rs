@@ -15,6 +15,7 @@ pub mod address;
 pub mod duration;
 pub mod file;
 pub mod input;
+pub mod kept;
 pub mod problem;
 pub mod semester;
 pub mod time;

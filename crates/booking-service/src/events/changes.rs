@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use chrono_tz::Tz;
+use common::kept::Unchecked;
 use diesel::{
     dsl::{exists, select},
     prelude::*,
@@ -39,17 +40,21 @@ use crate::{
 /// does not change.
 ///
 /// # Errors
-/// 404; 403 for anybody but its administrators and privileged users; otherwise as [`create`].
+/// 404; 403 for anybody but its administrators and privileged users; 400 for a field that was not checked and is not what
+/// the event has; otherwise as [`create`].
 pub fn update(
     conn: &mut AnyConnection,
     id: DbUuid,
-    draft: &Draft,
+    (draft, unchecked): (&Draft, &Unchecked),
     me: &Caller,
     zone: Tz,
     now: DbTimestamp,
 ) -> Result<(), Error> {
     let before = find(conn, id)?;
     check_admin_or_privileged(conn, id, me)?;
+    let kept =
+        unchecked.kept(&[("name", &before.name), ("description", &before.description), ("place", &before.place)])?;
+    let draft = &draft.keeping(&kept, &before);
     // Against members who join or leave either group meanwhile.
     for group in BTreeSet::from([before.group_id, draft.group]) {
         groups::queries::lock_against_deletion(conn, group)?;

@@ -71,6 +71,20 @@ impl Draft {
         Self { name, description, shared, starts_at, ends_at, venue, group, open, admins, tags }
     }
 
+    /// The draft with these fields as the event has them.
+    #[must_use]
+    pub fn keeping(&self, fields: &[&str], event: &Row) -> Self {
+        let mut draft = self.clone();
+        for field in fields {
+            match *field {
+                "name" => draft.name.clone_from(&event.name),
+                "description" => draft.description.clone_from(&event.description),
+                _ => draft.venue = Venue::Place(event.place.clone()),
+            }
+        }
+        draft
+    }
+
     pub fn has_time_of(&self, event: &Row) -> bool {
         (self.starts_at, self.ends_at) == (event.starts_at, event.ends_at)
     }

@@ -5,6 +5,7 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 use common::{
     input::Id,
+    kept::Kept,
     problem::{Problem, Rule},
 };
 use service_kit::{
@@ -155,18 +156,18 @@ pub async fn update(
     Now(now): Now,
     id: Path<Id>,
     query: Query<ChangeQuery>,
-    body: Result<Body<RequestEvent>, Failure>,
+    body: Result<Body<Kept<RequestEvent>>, Failure>,
 ) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     let body = match body {
         Ok(body) => body.0,
         Err(refusal) => return who.refuse(refusal, move |conn, me| check_may_change(conn, id, me)).await,
     };
-    let draft = body.into_draft();
+    let (draft, unchecked) = (body.body.into_draft(), body.unchecked);
     who.dry_run(query.0.dry_run.0)
         .queued_by(&draft.venue)
         .update(recorded(id, Action::Changed, zone), move |conn, me| {
-            changes::update(conn, id, &draft, me, zone, DbTimestamp(now))?;
+            changes::update(conn, id, (&draft, &unchecked), me, zone, DbTimestamp(now))?;
             show(conn, id, zone)
         })
         .await

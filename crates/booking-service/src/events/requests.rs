@@ -2,6 +2,7 @@
 
 use common::{
     input::{Id, IdSet, Text, bounded_list},
+    kept::Replacement,
     problem::Violations,
     time::Timestamp,
 };
@@ -152,6 +153,10 @@ impl ToSchema for RequestEvent {
         schemas.extend(venue::schemas::<Fields>("RequestEvent", instant, existing_room));
         schemas.push((RequestEventTag::name().into_owned(), RequestEventTag::schema()));
     }
+}
+
+impl Replacement for RequestEvent {
+    const FIELDS: &'static [(&'static str, &'static str)] = &[("name", "x"), ("description", ""), ("place", "x")];
 }
 
 /// An answer to an event.

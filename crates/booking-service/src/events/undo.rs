@@ -2,7 +2,7 @@
 
 use actix_web::{post, web::Path};
 use chrono_tz::Tz;
-use common::{input::Id, problem::Violations};
+use common::{input::Id, kept::Kept, problem::Violations};
 use deserr::Deserr;
 use service_kit::{
     database::{
@@ -120,6 +120,6 @@ pub fn revert_to(
 ) -> Result<(), Error> {
     let present = fields(conn, id, zone)?;
     let body = restoration::body_after(conn, id, to, present)?;
-    let request = deserr::deserialize::<RequestEvent, _, Violations>(body)?;
-    changes::update(conn, id, &request.into_draft(), me, zone, now)
+    let Kept { body, unchecked } = deserr::deserialize::<Kept<RequestEvent>, _, Violations>(body)?;
+    changes::update(conn, id, (&body.into_draft(), &unchecked), me, zone, now)
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use common::{
     input::IdSet,
+    kept::Unchecked,
     problem::{Problem, Violations},
 };
 use diesel::{OptionalExtension, prelude::*};
@@ -104,16 +105,26 @@ pub fn create(
 ///
 /// # Errors
 /// 404; 403 for a group that was not made here, and for callers who may not change it; 400 for members and admins that
-/// are not users.
+/// are not users, and for a field that was not checked and is not what the group has.
 pub fn update(
     conn: &mut AnyConnection,
     id: DbUuid,
-    group: &GroupFields,
+    (group, unchecked): (&GroupFields, &Unchecked),
     me: &Caller,
     now: DbTimestamp,
 ) -> Result<(), Error> {
     lock_for_change(conn, id, me)?;
     let before = get(conn, id)?;
+    let kept = unchecked.kept(&[("name", &before.row.name), ("description", &before.row.description)])?;
+    let mut group = group.clone();
+    for field in kept {
+        if field == "name" {
+            group.name.clone_from(&before.row.name);
+        } else {
+            group.description.clone_from(&before.row.description);
+        }
+    }
+    let group = &group;
     check_people(conn, group, &before.admins)?;
     let (old_members, old_admins) = (BTreeSet::from_iter(before.members), BTreeSet::from_iter(before.admins));
     let GroupFields { name, description, open, members, admins } = group;

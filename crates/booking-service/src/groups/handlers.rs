@@ -2,7 +2,7 @@
 
 use actix_web::{delete, get, post, put, web::Path};
 use chrono_tz::Tz;
-use common::input::Id;
+use common::{input::Id, kept::Kept};
 use service_kit::{
     database::{
         AnyConnection,
@@ -127,7 +127,7 @@ pub async fn update(
     Zone(zone): Zone,
     now: Now,
     id: Path<Id>,
-    body: Result<Body<RequestGroup>, Failure>,
+    body: Result<Body<Kept<RequestGroup>>, Failure>,
 ) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     let body = match body {
@@ -136,9 +136,9 @@ pub async fn update(
             return who.refuse(refusal, move |conn, me| queries::check_found_and_may_change(conn, id, me)).await;
         }
     };
-    let group = body.into();
+    let (group, unchecked) = (body.body.into(), body.unchecked);
     who.update(recorded(id, zone), move |conn, me| {
-        changes::update(conn, id, &group, me, DbTimestamp(now.0))?;
+        changes::update(conn, id, (&group, &unchecked), me, DbTimestamp(now.0))?;
         show(conn, id, zone)
     })
     .await

@@ -3,6 +3,7 @@
 use chrono_tz::Tz;
 use common::{
     input::{Flag, IdSet, Text},
+    kept::Replacement,
     problem::Violations,
     time::Zoned,
 };
@@ -82,6 +83,10 @@ pub struct RequestGroup {
     members: Option<IdSet<0>>,
     #[schema(inline)]
     admins: IdSet<1>,
+}
+
+impl Replacement for RequestGroup {
+    const FIELDS: &'static [(&'static str, &'static str)] = &[("name", "x"), ("description", "")];
 }
 
 impl From<RequestGroup> for GroupFields {

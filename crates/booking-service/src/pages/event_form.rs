@@ -4,6 +4,7 @@ use actix_web::{HttpRequest, web::Path};
 use chrono::{Days, TimeDelta, Timelike as _};
 use common::{
     input::Id,
+    kept::Kept,
     problem::{Problem, Rule, Violations},
     visible::is_blank,
 };
@@ -120,10 +121,11 @@ pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
     }
     let target = events::recorded(id, Action::Changed, visit.zone);
     let result = who.queued_by(&venue(&form)).update(target, move |conn, me| {
-        let draft = draft(conn, &form, visit.zone)?;
+        let Kept { body, unchecked } =
+            request::<Kept<RequestEvent>>(body(conn, &form, visit.zone)?).map_err(|failure| failure.0)?;
         let present = find(conn, id)?;
-        let draft = in_room_of_place(conn, draft, Some(&present))?;
-        changes::update(conn, id, &draft, me, visit.zone, visit.now)?;
+        let draft = in_room_of_place(conn, body.into_draft(), Some(&present))?;
+        changes::update(conn, id, (&draft, &unchecked), me, visit.zone, visit.now)?;
         Ok(see_other(format!("/events/{id}")))
     });
     let (result, (who, visit)) = (result.await, again);
@@ -149,6 +151,11 @@ pub(super) fn venue(form: &Form) -> Venue {
 
 /// The request of a form. Names are looked up in the transaction of the change.
 pub(super) fn draft(conn: &mut AnyConnection, form: &Form, zone: chrono_tz::Tz) -> Result<Draft, Error> {
+    Ok(request::<RequestEvent>(body(conn, form, zone)?).map_err(|failure| failure.0)?.into_draft())
+}
+
+/// The body of the request of a form.
+fn body(conn: &mut AnyConnection, form: &Form, zone: chrono_tz::Tz) -> Result<Value, Error> {
     let mut violations = Violations::default();
     let admins = people::ids_of(conn, form.get("admins"), "/admins", &mut violations)?;
     violations.into_result()?;
@@ -163,7 +170,7 @@ pub(super) fn draft(conn: &mut AnyConnection, form: &Form, zone: chrono_tz::Tz) 
     if !room.is_empty() && !is_blank(form.get("place")) {
         return Err(Problem::invalid("/place", Rule::PlaceOrRoom, "must be empty, or no room chosen").into());
     }
-    let body = json!({
+    Ok(json!({
         "name": form.get("name"),
         "description": form.text("description"),
         "timeStart": start.to_string(),
@@ -175,8 +182,7 @@ pub(super) fn draft(conn: &mut AnyConnection, form: &Form, zone: chrono_tz::Tz) 
         "open": form.has("open", "true"),
         "admins": admins,
         "tags": tags,
-    });
-    Ok(request::<RequestEvent>(body).map_err(|failure| failure.0)?.into_draft())
+    }))
 }
 
 /// The next full hour, the caller's first group, and the caller as administrator.

@@ -3,10 +3,11 @@
 use actix_web::web::Path;
 use common::{
     input::Id,
+    kept::Kept,
     problem::{Problem, Violations},
 };
 use maud::{Markup, html};
-use serde_json::json;
+use serde_json::{Value, json};
 use service_kit::{
     database::{AnyConnection, PageBounds, types::DbUuid},
     error::{Error, Failure},
@@ -166,8 +167,9 @@ pub async fn edit(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Fa
 pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Result<Reply, Failure> {
     let (id, values, again) = (DbUuid::from(*id), form.clone(), (who.clone(), visit.clone()));
     let result = who.update(groups::recorded(id, visit.zone), move |conn, me| {
-        let group = fields(conn, &form)?;
-        changes::update(conn, id, &group, me, visit.now)?;
+        let Kept { body, unchecked } =
+            request::<Kept<RequestGroup>>(body(conn, &form)?).map_err(|failure| failure.0)?;
+        changes::update(conn, id, (&body.into(), &unchecked), me, visit.now)?;
         Ok(see_other(format!("/groups/{id}")))
     });
     let (result, (who, visit)) = (result.await, again);
@@ -179,18 +181,22 @@ pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
 }
 
 fn fields(conn: &mut AnyConnection, form: &Form) -> Result<GroupFields, Error> {
+    Ok(request::<RequestGroup>(body(conn, form)?).map_err(|failure| failure.0)?.into())
+}
+
+/// The body of the request of a form.
+fn body(conn: &mut AnyConnection, form: &Form) -> Result<Value, Error> {
     let mut violations = Violations::default();
     let members = people::ids_of(conn, form.get("members"), "/members", &mut violations)?;
     let admins = people::ids_of(conn, form.get("admins"), "/admins", &mut violations)?;
     violations.into_result()?;
-    let body = json!({
+    Ok(json!({
         "name": form.get("name"),
         "description": form.text("description"),
         "open": form.has("open", "true"),
         "members": members,
         "admins": admins,
-    });
-    Ok(request::<RequestGroup>(body).map_err(|failure| failure.0)?.into())
+    }))
 }
 
 /// The form, for whoever may send it.

@@ -4,7 +4,7 @@ use crate::harness::Backend::{self, Postgres, Sqlite};
 use rstest::rstest;
 use std::time::{Duration, Instant};
 
-use booking_service::schema::users;
+use booking_service::schema::{events, groups, users};
 use common::time::Timestamp;
 use diesel::prelude::*;
 use serde_json::{Value, json};
@@ -12,10 +12,11 @@ use service_kit::{
     database::types::{DbTimestamp, DbUuid},
     with_connection,
 };
+use uuid::Uuid;
 
 use crate::{
     builders::{At, EVERYONE, declare, each, event, event_body, group, merge, room_body, text, verified_room},
-    harness::{ALICE, Answer, BOB, Club, id},
+    harness::{ALICE, Answer, BOB, CAROL, Club, id},
 };
 
 /// Inserts `count` users and returns their ids.
@@ -220,6 +221,43 @@ fn at_most_100_violations_are_listed(#[values(Sqlite, Postgres)] backend: Backen
     assert_eq!(refused.pointers().len(), 100);
     assert_eq!(refused.json()["moreViolations"], 9_903);
     assert!(refused.json()["detail"].as_str().unwrap().len() < 2_000);
+}
+
+/// An import may have left what today's rules refuse.
+#[rstest]
+fn what_an_object_has_already_may_break_a_rule(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (name, place) = ("n".repeat(40), "p".repeat(40));
+    let event = event(&club, BOB, At::Place("x"), (1, 2));
+    let row = events::table.find(event.parse::<Uuid>().map(DbUuid).unwrap());
+    let set = (events::name.eq(&name), events::place.eq(&place), events::description.eq("\u{7}"));
+    diesel::update(row).set(set).execute(&mut club.connect()).unwrap();
+    let path = format!("/api/events/{event}");
+    let body = |more: Value| {
+        let stored = json!({"name": name, "description": "\u{7}", "place": place});
+        merge([event_body(&club, BOB, At::Place("x"), (1, 2)), stored, more])
+    };
+    let changed = club.by(BOB).put(&path, body(json!({"open": true}))).expect(200).json();
+    assert_eq!((&changed["open"], &changed["name"], &changed["place"]), (&json!(true), &json!(name), &json!(place)));
+    let moved = club.by(BOB).put(&path, body(json!({"place": "elsewhere"}))).expect(200).json();
+    assert_eq!((&moved["name"], &moved["place"]), (&json!(name), &json!("elsewhere")));
+    // Another value is checked, and what is new in every way.
+    let other = "o".repeat(40);
+    assert_eq!(club.by(BOB).put(&path, body(json!({"name": other, "place": "x"}))).expect(400).pointers(), ["/name"]);
+    let all = club.by(BOB).put(&path, body(json!({"name": other, "place": "x", "sharedRoom": 5}))).expect(400);
+    assert_eq!(all.pointers().len(), 3);
+    assert_eq!(club.by(BOB).post("/api/events", body(json!({}))).expect(400).pointers().len(), 3);
+    // Nobody else learns what the event has.
+    club.by(CAROL).put(&path, body(json!({"name": other, "place": "x"}))).refused(403, "forbidden");
+
+    let group = group(&club, BOB, "g", &[BOB]);
+    let row = groups::table.find(group.parse::<Uuid>().map(DbUuid).unwrap());
+    diesel::update(row).set(groups::name.eq(&name)).execute(&mut club.connect()).unwrap();
+    let path = format!("/api/groups/{group}");
+    let body = |name: &str| json!({"name": name, "description": "new", "open": true, "admins": [id(BOB)]});
+    let changed = club.by(BOB).put(&path, body(&name)).expect(200).json();
+    assert_eq!((&changed["name"], &changed["description"]), (&json!(name), &json!("new")));
+    assert_eq!(club.by(BOB).put(&path, body(&other)).expect(400).pointers(), ["/name"]);
 }
 
 #[rstest]
