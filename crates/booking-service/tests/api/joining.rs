@@ -3,7 +3,10 @@
 
 use std::fs;
 
-use booking_service::{config::Cli, schema::users};
+use booking_service::{
+    config::{Cli, ProviderKind},
+    schema::users,
+};
 use clap::Parser;
 use diesel::prelude::*;
 use serde_json::{Value, json};
@@ -376,5 +379,21 @@ fn where_everybody_has_an_account_somebody_must_say_who_joins() {
     ] {
         let found = faults(options);
         assert!(if expected.is_empty() { found.is_empty() } else { found.contains(expected) }, "{options:?}: {found}");
+    }
+}
+
+#[test]
+fn a_traq_server_has_its_addresses_below_its_api() {
+    for url in ["https://traq.example/api/v3", "https://traq.example/api/v3/"] {
+        let given = ["booking-service", "--provider", "traq", "--traq-url", url, "--traq-token", "a-token-of-traq"];
+        let more = ["--oauth-client-id", CLIENT, "--public-url", PUBLIC, "--oauth-user-url", "https://traq.example/me"];
+        let config = Cli::try_parse_from(given.into_iter().chain(more)).unwrap().config;
+        let settings = config.provider().unwrap().unwrap();
+        let ProviderKind::OAuth(addresses) = &settings.kind else { panic!("{settings:?}") };
+        assert_eq!(addresses.authorize.as_str(), "https://traq.example/api/v3/oauth2/authorize");
+        assert_eq!(addresses.token.as_str(), "https://traq.example/api/v3/oauth2/token");
+        // A single option replaces a part.
+        assert_eq!(addresses.user.as_str(), "https://traq.example/me");
+        assert!(settings.trusts_names && settings.scopes == ["read"] && settings.id_claim == "id");
     }
 }
