@@ -22,13 +22,12 @@ use service_kit::{
 
 pub use self::{
     api_token::ApiToken,
-    caller::{
-        ACTIVE, Caller, IDLE, PENDING_MARK, SESSION_COOKIE, Scope, TOKEN_PREFIX, has_credential, kiosk_token, session,
-    },
+    caller::{Caller, SESSION_COOKIE, Scope, TOKEN_PREFIX, has_credential, kiosk_token},
     credential::Credential,
-    look_up::{authenticate, stay_active},
+    look_up::authenticate,
 };
 use crate::last_use::LastUse;
+pub use club_sign_in::sessions::{ACTIVE, stay_active};
 
 /// Guard: any signed-in user (401 without a credential, 403 for an inactive account).
 pub type SignedIn = Guard<UserAuth<false>>;

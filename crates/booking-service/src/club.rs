@@ -8,7 +8,7 @@ use club_directory::Source;
 use common::problem::Problem;
 use service_kit::{credentials::Keys, error::Failure, state::AnswerOptions};
 
-use crate::config::{Config, SignInPolicy, WebhookOptions};
+use crate::config::{Config, WebhookOptions};
 
 /// The configuration of the service. As an argument of a handler it is a clone.
 #[derive(Debug, Clone)]
@@ -17,8 +17,6 @@ pub struct Club {
     pub zone: Tz,
     /// Scheme and authority of the web address, without a slash at the end.
     pub origin: String,
-    /// Whether cookies must be `Secure`.
-    pub is_https: bool,
     /// Whether the service runs in development mode ([`Config::is_development`]).
     pub is_development: bool,
     /// Name of the everyone group.
@@ -27,8 +25,6 @@ pub struct Club {
     pub keys: Keys,
     /// The club directory, if there is one.
     pub directory: Option<Source>,
-    /// Who becomes a member by signing in.
-    pub sign_in_policy: SignInPolicy,
     /// What webhooks may reach and when they send messages.
     pub messages: WebhookOptions,
 }
@@ -42,12 +38,10 @@ impl Club {
         Ok(Self {
             zone: config.time_zone,
             origin: config.server.public_origin(),
-            is_https: config.server.is_https(),
             is_development: config.is_development(),
             everyone_group: config.everyone_group.clone(),
             keys: config.keys()?,
             directory: config.directory()?,
-            sign_in_policy: config.sign_in_policy()?,
             messages: config.webhooks.clone(),
         })
     }

@@ -5,6 +5,7 @@ use std::iter;
 use ::import::{Import, ImportOptions};
 use chrono::TimeDelta;
 use chrono_tz::Tz;
+use club_sign_in::identities;
 use common::time::Clock;
 use serde_json::{Value, json};
 use service_kit::{
@@ -27,10 +28,7 @@ use crate::{
     club::Club,
     config::{Cli, Command, Config, ScopeArg, TokenCommand, UserCommand, WebhookCommand},
     import, schema, server,
-    sign_in::{
-        identities,
-        tokens::{self, TokenRow},
-    },
+    sign_in::tokens::{self, TokenRow},
     users::{self, queries::User},
     webhooks::{self, RequestWebhook},
 };

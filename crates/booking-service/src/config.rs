@@ -1,37 +1,29 @@
 //! The command line: every option is a flag and an environment variable.
 
 mod periods;
-mod provider;
-mod provider_settings;
-mod providers;
-mod sign_in;
 mod webhooks;
-
-use std::{collections::HashSet, path::PathBuf, sync::LazyLock};
 
 use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use club_directory::Source;
+use club_sign_in::{
+    SignInPolicy,
+    config::{ProviderSettings, SignInOptions},
+};
 use common::visible::is_blank;
 use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
     config::{
-        DatabaseOptions, DirectoryOptions, Secret, SecretOption, ServerOptions, time_zone, whole_number, with_default,
+        DatabaseOptions, DirectoryOptions, KeyOptions, Secret, SecretOption, ServerOptions, time_zone, whole_number,
+        with_default,
     },
-    credentials::{Keys, random_secret},
+    credentials::Keys,
     database,
-    error::Error,
 };
 use uuid::Uuid;
 
-pub use self::{
-    periods::Periods,
-    provider_settings::{Addresses, GroupAtProvider, ProviderKind, ProviderSettings},
-    providers::ClientAuth,
-    sign_in::{SignInOptions, SignInPolicy},
-    webhooks::WebhookOptions,
-};
+pub use self::{periods::Periods, webhooks::WebhookOptions};
 use crate::limits::LimitOptions;
 
 /// Lecture rooms, their use, groups, attendance, tags, calendar feeds and sign-in of a student club.
@@ -168,16 +160,9 @@ pub struct Config {
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
 
-    /// Key of this installation, at least 32 characters. It encrypts cookies and derives feed addresses. Further lines
-    /// are former keys, whose cookies and addresses stay valid [default: in development mode a random key at each
-    /// start].
-    #[arg(long, env = "SECRET_KEY", value_name = "TEXT", hide_env_values = true, global = true)]
-    #[arg(allow_hyphen_values = true)]
-    pub secret_key: Option<Secret>,
-
-    /// File that contains the key, and former keys on further lines.
-    #[arg(long, env = "SECRET_KEY_FILE", value_name = "FILE", global = true)]
-    pub secret_key_file: Option<PathBuf>,
+    /// The key of this installation.
+    #[command(flatten)]
+    pub key: KeyOptions,
 
     /// Network, log and shutdown.
     #[command(flatten)]
@@ -204,25 +189,14 @@ pub struct Config {
     pub webhooks: WebhookOptions,
 }
 
-/// The fewest characters a key may have outside development.
-const SHORTEST_KEY: usize = 32;
-
-/// The fewest different characters of a key. A repeated character is no secret, and 32 random digits have fewer than 6
-/// different ones less than once in a million times.
-const LEAST_VARIETY: usize = 6;
-
 /// What is missing in development mode, for messages.
 const MISSING_PROVIDER: &str = "a sign-in provider (--oidc-issuer or --oauth-…)";
 
+/// The path to which a provider redirects browsers (contract, "Sign-in").
+pub const CALLBACK: &str = "/api/callback";
+
 /// The default address of the database.
 const DEFAULT_DATABASE: &str = "sqlite://data/booking.sqlite3";
-
-/// A key that is not secret: former versions used it in development mode.
-const PUBLIC_KEY: &str = "development only: anybody can read this key";
-
-/// The key of this process in development mode.
-static RANDOM_KEY: LazyLock<Result<Secret, String>> =
-    LazyLock::new(|| random_secret().map(Secret::from).map_err(Error::describe));
 
 impl Config {
     /// The errors in the options, one line each.
@@ -240,18 +214,7 @@ impl Config {
         if is_blank(&self.everyone_group) || self.everyone_group.chars().count() > 32 {
             faults.push("--everyone-group must have 1 to 32 characters".to_owned());
         }
-        if self.sign_in.sign_in == Some(SignInPolicy::Directory)
-            && matches!(self.directory(), Ok(None))
-            && !self.sign_in.has_rules()
-        {
-            faults.push("--sign-in directory needs --directory-file or --traq-url".to_owned());
-        }
-        if self.sign_in.sign_in == Some(SignInPolicy::Anyone) && self.sign_in.has_rules() {
-            faults.push("--sign-in anyone and a rule on who may become a member are both given".to_owned());
-        }
-        if self.sign_in.sign_in.is_none() && self.sign_in_policy() == Ok(SignInPolicy::Anyone) {
-            faults.extend(self.sign_in.unrestricted(self.directory.traq_url.as_ref()));
-        }
+        faults.extend(self.sign_in.policy_faults(self.has_directory(), self.directory.traq_url.as_ref()));
         match self.provider() {
             Err(provider_faults) => faults.extend(provider_faults),
             Ok(None) => faults.extend(self.server.development_faults(MISSING_PROVIDER)),
@@ -264,7 +227,7 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let secrets =
-            [self.secret_key(), self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
+            [self.key.secret(), self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
         let mut warnings: Vec<_> = secrets.into_iter().filter_map(SecretOption::exposed).collect();
         warnings.extend(self.server.missing_public_url());
         // The published front end compares dates in answers with dates in the browser's time zone.
@@ -279,13 +242,8 @@ impl Config {
                 "development mode: everybody on this machine can sign in as any user, at /dev/sign-in".to_owned(),
             );
         }
-        let has_provider = matches!(self.provider(), Ok(Some(_)));
-        if has_provider && self.sign_in.sign_in.is_none() && self.sign_in_policy() == Ok(SignInPolicy::Anyone) {
-            warnings.push(
-                "without a directory, everybody with an account of the provider becomes a member by signing in; \
-                 --sign-in anyone says that this is meant"
-                    .to_owned(),
-            );
+        if matches!(self.provider(), Ok(Some(_))) {
+            warnings.extend(self.sign_in.policy_warning(self.has_directory()));
         }
         warnings
     }
@@ -306,37 +264,13 @@ impl Config {
         self.database.resolved_url(DEFAULT_DATABASE, self.server.is_loopback())
     }
 
-    fn secret_key(&self) -> SecretOption<'_> {
-        SecretOption("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref())
-    }
-
     /// The keys of this installation.
     ///
     /// # Errors
     /// One line that describes the error in the options.
     pub fn keys(&self) -> Result<Keys, String> {
-        let secret = self.secret_key().resolve_lines()?;
-        let key = match secret {
-            Some(key) => key,
-            // Without a provider the service starts in development mode only.
-            None if self.server.is_loopback() && matches!(self.provider(), Ok(None)) => RANDOM_KEY.clone()?,
-            None => {
-                return Err("--secret-key is needed with a sign-in provider and on any address but loopback".to_owned());
-            }
-        };
-        for (index, line) in Keys::lines(&key).enumerate() {
-            let key_name = if index == 0 { String::new() } else { format!(", former key {index},") };
-            if line.chars().count() < SHORTEST_KEY {
-                return Err(format!("--secret-key{key_name} must have {SHORTEST_KEY} characters or more"));
-            }
-            if line.chars().collect::<HashSet<_>>().len() < LEAST_VARIETY {
-                return Err(format!("--secret-key{key_name} must have {LEAST_VARIETY} different characters or more"));
-            }
-            if line == PUBLIC_KEY {
-                return Err(format!("--secret-key{key_name} is the well-known key for development"));
-            }
-        }
-        Ok(Keys::new(&key))
+        // Without a provider the service starts in development mode only.
+        self.key.keys(!self.server.is_loopback() || !matches!(self.provider(), Ok(None)))
     }
 
     /// The sign-in provider, if one is configured.
@@ -344,17 +278,17 @@ impl Config {
     /// # Errors
     /// The errors in the options, one line each.
     pub fn provider(&self) -> Result<Option<ProviderSettings>, Vec<String>> {
-        self.sign_in.provider(&self.server, self.directory.traq_url.as_ref())
+        self.sign_in.provider(&self.server, self.directory.traq_url.as_ref(), CALLBACK)
     }
 
-    /// The policy on who becomes a member by signing in.
-    ///
-    /// # Errors
-    /// One line that describes the error in the options.
-    pub fn sign_in_policy(&self) -> Result<SignInPolicy, String> {
-        let is_restricted = self.directory()?.is_some() || self.sign_in.has_rules();
-        let default = if is_restricted { SignInPolicy::Directory } else { SignInPolicy::Anyone };
-        Ok(self.sign_in.sign_in.unwrap_or(default))
+    /// Who becomes a member by signing in.
+    #[must_use]
+    pub fn sign_in_policy(&self) -> SignInPolicy {
+        self.sign_in.policy(self.has_directory())
+    }
+
+    fn has_directory(&self) -> bool {
+        !matches!(self.directory(), Ok(None))
     }
 
     /// The club directory, if there is one. Without a configured directory, the demo uses its own.

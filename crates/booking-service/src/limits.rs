@@ -8,11 +8,6 @@ use service_kit::{config::whole_number, http::rate_limit::RateLimit};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
-    /// Requests a minute that each replica accepts from one address to begin or finish sign-ins. 0 means no limit.
-    #[arg(global = true, long, env = "SIGN_IN_RATE_LIMIT", value_name = "N", default_value_t = 60,
-          value_parser = whole_number(0..=u32::MAX))]
-    pub sign_in_rate_limit: u32,
-
     /// Requests a minute that each replica accepts for one calendar feed. 0 means no limit.
     #[arg(global = true, long, env = "FEED_RATE_LIMIT", value_name = "N", default_value_t = 60,
           value_parser = whole_number(0..=u32::MAX))]
@@ -21,8 +16,6 @@ pub struct LimitOptions {
 
 /// The state of these limits.
 pub struct Limits {
-    /// Beginning and finishing sign-ins.
-    pub sign_in: RateLimit,
     /// Fetching calendar feeds.
     pub feed: RateLimit,
 }
@@ -31,9 +24,6 @@ impl Limits {
     /// The limits that the options configure.
     #[must_use]
     pub fn new(options: &LimitOptions, clock: &Clock) -> Self {
-        Self {
-            sign_in: RateLimit::per_minute(options.sign_in_rate_limit, clock),
-            feed: RateLimit::per_minute(options.feed_rate_limit, clock),
-        }
+        Self { feed: RateLimit::per_minute(options.feed_rate_limit, clock) }
     }
 }

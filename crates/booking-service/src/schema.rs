@@ -2,6 +2,7 @@
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
+pub use club_sign_in::schema::{identities, spent_logins};
 use import::schema::imported_rows;
 use service_kit::{
     database::schema::{creations, history, idempotency_keys, leases},
@@ -26,6 +27,7 @@ diesel::table! {
         email -> Nullable<Text>,
     }
 }
+// As in `club_sign_in`: Diesel joins only tables of one crate.
 diesel::table! {
     use diesel::sql_types::*;
     use service_kit::database::types::{DbTimestamp, DbUuid};
@@ -41,16 +43,6 @@ diesel::table! {
         id -> DbUuid, token_hash -> Binary, user_id -> DbUuid, name -> Text, scope -> Text, created_at -> DbTimestamp,
         expires_at -> Nullable<DbTimestamp>, revoked_at -> Nullable<DbTimestamp>, last_used_at -> Nullable<DbTimestamp>,
     }
-}
-diesel::table! {
-    use diesel::sql_types::*;
-    use service_kit::database::types::DbTimestamp;
-    spent_logins (state_hash) { state_hash -> Binary, expires_at -> DbTimestamp, }
-}
-diesel::table! {
-    use diesel::sql_types::*;
-    use service_kit::database::types::{DbTimestamp, DbUuid};
-    identities (provider, subject) { provider -> Text, subject -> Text, user_id -> DbUuid, created_at -> DbTimestamp, }
 }
 diesel::table! {
     use diesel::sql_types::*;
@@ -220,8 +212,6 @@ diesel::allow_tables_to_appear_in_same_query!(
     users,
     sessions,
     api_tokens,
-    spent_logins,
-    identities,
     groups,
     group_members,
     group_admins,

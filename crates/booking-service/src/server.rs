@@ -7,6 +7,7 @@ use actix_web::{
     web::{self, Data},
 };
 use chrono::{DateTime, Utc};
+use club_sign_in::{SignIn, SignInPolicy, Site, flow};
 use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
@@ -28,13 +29,11 @@ use crate::{
     availability, board,
     club::Club,
     codes,
-    config::{Config, SignInPolicy},
+    config::Config,
     deletion, demo, events, groups, history, ical,
     last_use::LastUse,
     limits::Limits,
-    pages, polls, rooms, series,
-    sign_in::{self, provider::Provider},
-    tags, users, version, webhooks,
+    pages, polls, rooms, series, sign_in, tags, users, version, webhooks,
 };
 
 /// The migrations of both databases.
@@ -49,7 +48,7 @@ pub static MIGRATIONS: Migrations = Migrations {
 pub static INFO: ServiceInfo = ServiceInfo {
     name: "booking-service",
     legacy: Legacy::Errors,
-    codes: codes::ALL,
+    codes: &[codes::ALL, club_sign_in::codes::ALL],
     // The feed, the board with a token and the pages of sign-in are addresses that must not be found by searching.
     headers: &[("x-knoq-version", env!("CARGO_PKG_VERSION")), ("x-robots-tag", "noindex")],
     unauthorized_headers: &[("X-KNOQ-Need-Authorization", "1")],
@@ -59,7 +58,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     texts: [include_str!("../locales/en.ftl"), include_str!("../locales/ja.ftl")],
     navigation: pages::NAVIGATION,
     page_parameters: pages::PARAMETERS,
-    problem_page: |req| sign_in::problem_page(req).or_else(|| board::problem_page(req)),
+    problem_page: |req| flow::problem_page(req).or_else(|| board::problem_page(req)),
     page_paths: &["/board", "/dev/sign-in"],
     front_pages,
     front_page_paths: pages::PATHS,
@@ -218,7 +217,7 @@ impl Modify for Security {
 /// When the options are invalid, the database cannot be reached or has a newer schema, or the address is in use.
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let club = Club::new(config).map_err(io::Error::other)?;
-    let provider = Data::new(Provider::new(config).map_err(io::Error::other)?);
+    let settings = config.provider().map_err(|faults| io::Error::other(faults.join("; ")))?;
     let url = config.database_url().map_err(io::Error::other)?;
     // Takes as long as opening the database.
     let interface = tokio::task::spawn_blocking(|| INFO.interface());
@@ -235,14 +234,23 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     if config.demo {
         demo::fill(&at_start, &club, clock.now()).await.map_err(failed)?;
     }
-    let members = match club.sign_in_policy {
+    let policy = config.sign_in_policy();
+    let members = match policy {
         SignInPolicy::Directory => "the people in the directory",
         SignInPolicy::Anyone => "everybody who signs in",
     };
     log::info!("database {url}; time zone {}; members: {members}", config.time_zone);
-    let (provider_to_check, public_url) = (provider.clone(), config.server.public_origin());
+    let site = Site {
+        keys: club.keys.clone(),
+        origin: club.origin.clone(),
+        is_https: config.server.is_https(),
+        is_development: club.is_development,
+        service: &sign_in::SERVICE,
+    };
+    let sign_in = Data::new(SignIn::new(site, settings, policy, config.sign_in.sign_in_rate_limit, &clock));
+    let (provider, public_url) = (sign_in.clone(), config.server.public_origin());
     // In the background, so that the start does not wait for the provider.
-    actix_web::rt::spawn(async move { provider_to_check.check_at_start(&public_url).await });
+    actix_web::rt::spawn(async move { provider.provider.check_at_start(&public_url).await });
     let (last_use, limits) = (Data::new(LastUse::start(&db)), Data::new(Limits::new(&config.limits, &clock)));
     let to_flush = last_use.clone();
     state.on_shutdown(move || {
@@ -257,7 +265,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let wake = Data::new(webhooks::start(&state, &club, sends.await.map_err(failed)?));
     let club = Data::new(club);
     listen(state, &config.server, move |app| {
-        app.app_data(club.clone()).app_data(provider.clone());
+        app.app_data(club.clone()).app_data(sign_in.clone());
         app.app_data(limits.clone()).app_data(last_use.clone()).app_data(wake.clone());
     })
 }

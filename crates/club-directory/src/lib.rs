@@ -3,6 +3,7 @@
 //! [`Source::read`] returns the complete directory or an error, never a part of it: a
 //! failed read changes nothing. Bots are left out.
 
+mod booking;
 pub mod demo;
 mod file;
 pub mod snapshot;
@@ -31,6 +32,13 @@ pub enum Source {
         /// The bearer token, which `Debug` does not show.
         token: String,
     },
+    /// A booking-service.
+    Booking {
+        /// The address of its operations, which ends in `/api`.
+        base: Url,
+        /// An API token, which `Debug` does not show.
+        token: String,
+    },
 }
 
 impl Source {
@@ -44,6 +52,7 @@ impl Source {
             Self::Demo => demo::CLUB.clone(),
             Self::File(path) => file::read(path)?,
             Self::Traq { base, token } => traq::Client::new(base, token, &traq::Limits::default()).read()?,
+            Self::Booking { base, token } => booking::read(&traq::Client::new(base, token, &traq::Limits::default()))?,
         };
         snapshot.checked()
     }
@@ -54,10 +63,11 @@ impl fmt::Debug for Source {
         match self {
             Self::Demo => f.write_str("Demo"),
             Self::File(path) => f.debug_tuple("File").field(path).finish(),
-            Self::Traq { base, .. } => {
+            Self::Traq { base, .. } | Self::Booking { base, .. } => {
                 // A base with a password in it must not get into a log either.
                 let base = format!("{}{}", base.origin().ascii_serialization(), base.path());
-                f.debug_struct("Traq").field("base", &base).field("token", &"redacted").finish()
+                let name = if let Self::Booking { .. } = self { "Booking" } else { "Traq" };
+                f.debug_struct(name).field("base", &base).field("token", &"redacted").finish()
             }
         }
     }

@@ -124,7 +124,11 @@ impl<'a> Client<'a> {
 
     /// Fetches one list. Retries after a temporary failure.
     #[expect(clippy::disallowed_methods, reason = "runs on a blocking thread, which waits for the server anyway")]
-    fn get<T: DeserializeOwned>(&self, list: &'static str, query: Option<&str>) -> Result<T, DirectoryError> {
+    pub(super) fn get<T: DeserializeOwned>(
+        &self,
+        list: &'static str,
+        query: Option<&str>,
+    ) -> Result<T, DirectoryError> {
         let mut address = self.address(&[list]);
         address.set_query(query);
         let mut attempt = 1;
@@ -172,7 +176,7 @@ fn answer(list: &str) -> String {
 }
 
 /// The ids that are in `user_ids`, each once. The others are bots, or users added between the two requests.
-fn only(user_ids: &HashSet<Uuid>, ids: impl Iterator<Item = Uuid>) -> Vec<Uuid> {
+pub(super) fn only(user_ids: &HashSet<Uuid>, ids: impl Iterator<Item = Uuid>) -> Vec<Uuid> {
     let mut seen = HashSet::new();
     ids.filter(|id| user_ids.contains(id) && seen.insert(*id)).collect()
 }

@@ -7,7 +7,7 @@
 //! * [`verify`]: verification of a token. [`claim`]: a condition on what it says of a person.
 //! * [`joining`]: the name and the id of a person at a provider, and whether rules make them a member.
 //!
-//! The authorization code flow is not here: only the booking-service signs people in.
+//! The authorization code flow is in `club-sign-in`.
 
 pub mod cached_fetch;
 pub mod claim;

@@ -2,9 +2,11 @@
 //! table of operations lists the guards.
 
 use actix_web::{HttpRequest, http::header::HeaderName, web::Data};
+use club_sign_in::SignIn;
 use common::problem::{Problem, code};
 use diesel::{OptionalExtension, prelude::*};
 use service_kit::{
+    credentials,
     database::{
         AnyConnection, DataVersion,
         types::{DbTimestamp, DbUuid},
@@ -19,12 +21,12 @@ use service_kit::{
 
 pub use crate::caller::{ACTIVE, Caller};
 use crate::{
-    bearer::Named,
+    bearer::{Name, Named},
     club::Club,
     identity::Person,
     proxy_user::Proxies,
     rights::{self, Right},
-    schema::users,
+    schema::{sessions, users},
 };
 
 /// Guard of an operation whose answer is the same for everybody. The caller is not looked up.
@@ -139,6 +141,10 @@ impl Authenticator for VisitorAuth {
     fn credential(&self) -> Option<&str> {
         self.named.as_ref().map(|(named, _)| named.name.as_str())
     }
+
+    fn refuses_bad_credentials(&self) -> bool {
+        false
+    }
 }
 
 impl<R: Right> Authenticator for MemberAuth<R> {
@@ -162,6 +168,7 @@ impl<R: Right> Authenticator for MemberAuth<R> {
         match look_up(conn, &self.club, &self.named, &self.author)? {
             (Lookup::Active(caller), data_version) => Ok(Identified { caller, data_version }),
             (Lookup::Inactive, _) => Err(Problem::new(code::ACCOUNT_INACTIVE).into()),
+            (Lookup::Unknown, _) if self.named.what == Name::Session => Err(Problem::new(code::BAD_CREDENTIALS).into()),
             (Lookup::Unknown, _) => Err(R::unknown_name().into()),
         }
     }
@@ -180,6 +187,9 @@ fn how_to_sign_in(req: &HttpRequest, state: &AppState) -> String {
     if state.answer_options.is_development {
         return "This needs sign-in, in development by a header such as X-Forwarded-User: alice, which a proxy may remove."
             .to_owned();
+    }
+    if req.app_data::<Data<SignIn>>().is_some() {
+        return "This needs sign-in, at /sign-in or by a bearer token.".to_owned();
     }
     let headers = req.app_data::<Data<Proxies>>().map(|proxies| &proxies.headers).filter(|headers| !headers.is_empty());
     headers.map_or_else(
@@ -201,7 +211,7 @@ fn club(req: &HttpRequest) -> Result<Data<Club>, Problem> {
     req.app_data::<Data<Club>>().cloned().ok_or_else(|| Problem::internal("the app has no club"))
 }
 
-/// Looks up a caller by sign-in name, or by the e-mail address in the directory. If there is such a user, the version of
+/// Looks up a caller by sign-in name, by the e-mail address in the directory, or by session. If there is such a user, the version of
 /// the data is returned as well.
 fn look_up(
     conn: &mut AnyConnection,
@@ -209,17 +219,29 @@ fn look_up(
     named: &Named,
     author: &Author,
 ) -> Result<(Lookup, Option<String>), Error> {
-    let columns = (users::id, users::name, users::state, DataVersion);
-    let row: Option<(DbUuid, String, i16, String)> = if named.is_address {
-        let query = users::table.filter(users::email.eq(&named.name)).select(columns);
-        with_connection!(conn, c => query.first(c)).optional()?
-    } else {
-        let query = users::table.filter(users::name.eq(&named.name)).select(columns);
-        with_connection!(conn, c => query.first(c)).optional()?
+    let columns = (users::id, users::name, users::state, users::admin, DataVersion);
+    let row: Option<(DbUuid, String, i16, bool, String)> = match named.what {
+        Name::OfUser => {
+            let query = users::table.filter(users::name.eq(&named.name)).select(columns);
+            with_connection!(conn, c => query.first(c)).optional()?
+        }
+        Name::Address => {
+            let query = users::table.filter(users::email.eq(&named.name)).select(columns);
+            with_connection!(conn, c => query.first(c)).optional()?
+        }
+        Name::Session => {
+            let live = sessions::table
+                .inner_join(users::table)
+                .filter(sessions::token_hash.eq(credentials::hash(&named.name)))
+                .filter(sessions::revoked_at.is_null())
+                .filter(sessions::expires_at.gt(author.at))
+                .select(columns);
+            with_connection!(conn, c => live.first(c)).optional()?
+        }
     };
     Ok(match row {
-        Some((id, name, ACTIVE, version)) => {
-            let admin = named.is_admin || club.admins.contains(&name);
+        Some((id, name, ACTIVE, is_admin, version)) => {
+            let admin = named.is_admin || is_admin || club.admins.contains(&name);
             let author = Author { actor: Some(id), ..author.uncounted() };
             (Lookup::Active(Caller { id, admin, author }), Some(version))
         }

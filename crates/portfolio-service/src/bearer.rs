@@ -26,13 +26,24 @@ pub struct BearerSettings {
     pub admin_claim: Option<ClaimValue>,
 }
 
+/// By what a credential names a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name {
+    /// The sign-in name.
+    OfUser,
+    /// An e-mail address, which has been verified.
+    Address,
+    /// The secret of a session.
+    Session,
+}
+
 /// Whom a credential names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The sign-in name, or the e-mail address.
+    /// The sign-in name, the e-mail address, or the secret of the session.
     pub name: String,
-    /// Whether it is an e-mail address, which has been verified.
-    pub is_address: bool,
+    /// Which of them.
+    pub what: Name,
     /// The kind of credential.
     pub by: By,
     /// Whether the credential makes its owner an admin.
@@ -72,7 +83,7 @@ impl BearerTokens {
             }
             Some(Value::String(name)) => Ok(Named {
                 name: name.clone(),
-                is_address,
+                what: if is_address { Name::Address } else { Name::OfUser },
                 by: By::Token,
                 is_admin: self.admin_claim.as_ref().is_some_and(|claim| claim.holds(&claims)),
             }),

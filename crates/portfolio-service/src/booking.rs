@@ -56,6 +56,20 @@ impl BookingOptions {
         SecretOption("booking-token", self.booking_token.as_ref(), self.booking_token_file.as_deref())
     }
 
+    /// The users and groups of the booking-service, if one is configured.
+    ///
+    /// # Errors
+    /// One line that says what is wrong with the options.
+    pub fn directory(&self, options: &DirectoryOptions) -> Result<Option<club_directory::Source>, String> {
+        let of_source = |Source { mut base, token, .. }: Source| {
+            if let Ok(mut path) = base.path_segments_mut() {
+                path.pop_if_empty().push("api");
+            }
+            club_directory::Source::Booking { base, token: token.reveal().to_owned() }
+        };
+        Ok(self.source(options)?.map(of_source))
+    }
+
     /// The booking-service, if one is configured.
     ///
     /// # Errors

@@ -59,7 +59,7 @@ impl Club {
             keys: None,
             is_development: identity.is_development,
             sign_in: identity.sign_in.clone(),
-            has_sign_out: identity.is_development,
+            has_sign_out: identity.is_development || identity.signs_in,
         }
     }
 

@@ -5,14 +5,20 @@ use chrono_tz::Tz;
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use club_directory::Source;
 use club_issuer::{ClaimValue, Expectations, OtherAudiences, SignatureAlgorithm};
+use club_sign_in::{
+    SignInPolicy,
+    config::{ProviderSettings, SignInOptions},
+    flow::PAGE,
+};
 use common::address::is_safe;
 use import::ImportOptions;
 use service_kit::{
     cli::{CommonCommand, SyncOptions},
     config::{
-        DatabaseOptions, DirectoryOptions, SecretOption, ServerOptions, absolute_url, time_zone, whole_number,
-        with_default,
+        DatabaseOptions, DirectoryOptions, KeyOptions, SecretOption, ServerOptions, absolute_url, time_zone,
+        whole_number, with_default,
     },
+    credentials::Keys,
     database,
     http::cidr::Cidr,
     page::is_local,
@@ -83,6 +89,10 @@ pub struct Config {
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
     pub demo: bool,
 
+    /// The key of this installation.
+    #[command(flatten)]
+    pub key: KeyOptions,
+
     /// How the service listens, logs and shuts down.
     #[command(flatten)]
     pub server: ServerOptions,
@@ -102,6 +112,10 @@ pub struct Config {
     /// How the service identifies callers.
     #[command(flatten)]
     pub identity: IdentityOptions,
+
+    /// The sign-in provider.
+    #[command(flatten)]
+    pub sign_in: SignInOptions,
 }
 
 /// How the service identifies callers. Without a configured source of names it runs in development mode (contract,
@@ -126,11 +140,7 @@ pub struct IdentityOptions {
     #[arg(long, env = "SIGN_IN_URL", value_name = "URL", global = true, value_parser = sign_in_url)]
     pub sign_in_url: Option<String>,
 
-    /// URL of the OpenID Connect issuer of bearer tokens, exactly as in their `iss`.
-    #[arg(long, env = "OIDC_ISSUER", value_name = "URL", global = true)]
-    pub oidc_issuer: Option<String>,
-
-    /// Audience (`aud`) of bearer tokens: this service's client id at the issuer.
+    /// Audience (`aud`) of bearer tokens of `--oidc-issuer`: this service's client id there.
     #[arg(long, env = "OIDC_AUDIENCE", value_name = "TEXT", global = true, allow_hyphen_values = true)]
     pub oidc_audience: Option<String>,
 
@@ -165,7 +175,10 @@ const NO_HEADER: &str = "none";
 
 /// The options that end the development mode.
 const IDENTITY_SOURCES: &str =
-    "--trusted-proxies that send the sign-in name in one of --identity-headers, or --oidc-issuer";
+    "--provider or --oidc-issuer, or --trusted-proxies that send the sign-in name in one of --identity-headers,";
+
+/// The path to which a sign-in provider redirects browsers (contract, "Sign-in").
+pub const CALLBACK: &str = "/sign-in/callback";
 
 /// The default URL of the database.
 const DEFAULT_DATABASE: &str = "sqlite://data/portfolio.sqlite3";
@@ -176,12 +189,19 @@ impl Config {
     pub fn faults(&self) -> Vec<String> {
         let mut faults = self.server.faults();
         faults.extend(self.database_url().err());
-        faults.extend(self.directory().err());
+        faults.extend(self.directory.source().err());
         faults.extend(self.booking.source(&self.directory).err());
         faults.extend(self.identity().err().unwrap_or_default());
+        match self.provider() {
+            Err(of_provider) => faults.extend(of_provider),
+            Ok(Some(_)) => {
+                faults.extend(self.keys().err());
+                faults.extend(self.sign_in.policy_faults(self.has_directory(), self.directory.traq_url.as_ref()));
+            }
+            Ok(None) => {}
+        }
         if !self.server.is_loopback() {
-            faults
-                .extend([self.directory.token(), self.booking.token()].into_iter().filter_map(SecretOption::too_short));
+            faults.extend(self.secrets().into_iter().filter_map(SecretOption::too_short));
         }
         for name in self.admins.iter().filter(|name| !is_sign_in_name(name)) {
             faults.push(format!("--admins: {name:?} is no sign-in name"));
@@ -192,15 +212,24 @@ impl Config {
     /// Settings that are allowed but insecure, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let secrets = [self.database.given_url(), self.directory.token(), self.booking.token()];
-        let mut warnings: Vec<_> = secrets.into_iter().filter_map(SecretOption::exposed).collect();
+        let others = [self.key.secret(), self.database.given_url()];
+        let secrets = others.into_iter().chain(self.secrets());
+        let mut warnings: Vec<_> = secrets.filter_map(SecretOption::exposed).collect();
         warnings.extend(self.server.missing_public_url());
-        if self.admins.is_empty() && !self.demo && self.identity.admin_claim.is_none() {
+        if self.admins.is_empty()
+            && !self.demo
+            && self.identity.admin_claim.is_none()
+            && self.sign_in.privileged_claim.is_none()
+        {
             warnings
                 .push("--admins is empty: nobody may change what others have created, or request a sync".to_owned());
         }
-        if self.directory() == Ok(None) {
-            warnings.push("without --directory-file or --traq-url, users and groups stay as they are".to_owned());
+        if matches!(self.provider(), Ok(Some(_))) {
+            warnings.extend(self.sign_in.policy_warning(self.has_directory()));
+        } else if self.directory() == Ok(None) {
+            warnings.push(
+                "without --directory-file, --traq-url or --booking-url, users and groups stay as they are".to_owned(),
+            );
         }
         if self.identity().is_ok_and(|identity| identity.is_development) {
             warnings.push(
@@ -219,12 +248,51 @@ impl Config {
         self.database.resolved_url(DEFAULT_DATABASE, self.server.is_loopback())
     }
 
-    /// The source of users and groups, if there is one. `--demo` without a directory uses the made-up directory.
+    /// The source of users and groups, if there is one: without a directory the made-up one of `--demo`, or the
+    /// booking-service.
     ///
     /// # Errors
     /// One line that says what is wrong with the options.
     pub fn directory(&self) -> Result<Option<Source>, String> {
-        Ok(self.directory.source()?.or(self.demo.then_some(Source::Demo)))
+        match self.directory.source()?.or(self.demo.then_some(Source::Demo)) {
+            None => self.booking.directory(&self.directory),
+            source => Ok(source),
+        }
+    }
+
+    fn has_directory(&self) -> bool {
+        !matches!(self.directory(), Ok(None))
+    }
+
+    /// The secrets for other servers.
+    fn secrets(&self) -> [SecretOption<'_>; 3] {
+        [self.directory.token(), self.booking.token(), self.sign_in.client_secret()]
+    }
+
+    /// The sign-in provider, if one is configured.
+    ///
+    /// # Errors
+    /// The errors in the options, one line each.
+    pub fn provider(&self) -> Result<Option<ProviderSettings>, Vec<String>> {
+        if !self.sign_in.is_wanted() {
+            // The issuer is that of bearer tokens alone.
+            return Ok(None);
+        }
+        self.sign_in.provider(&self.server, self.directory.traq_url.as_ref(), CALLBACK)
+    }
+
+    /// Who becomes a member by signing in.
+    #[must_use]
+    pub fn sign_in_policy(&self) -> SignInPolicy {
+        self.sign_in.policy(self.has_directory())
+    }
+
+    /// The keys by which cookies are encrypted.
+    ///
+    /// # Errors
+    /// One line that says what is wrong with the options.
+    pub fn keys(&self) -> Result<Keys, String> {
+        self.key.keys(true)
     }
 
     /// The sources of sign-in names.
@@ -234,13 +302,15 @@ impl Config {
     pub fn identity(&self) -> Result<Identity, Vec<String>> {
         let options = &self.identity;
         let mut faults = Vec::new();
-        let bearer = options.bearer().unwrap_or_else(|fault| {
+        let signs_in = self.sign_in.is_wanted();
+        let bearer = options.bearer(self.sign_in.oidc_issuer.as_ref(), signs_in).unwrap_or_else(|fault| {
             faults.push(fault);
             None
         });
         let trusted_proxies = &self.server.trusted_proxies;
         let headers: Vec<_> = options.identity_headers.iter().filter(|name| *name != NO_HEADER).cloned().collect();
-        let is_configured = options.oidc_issuer.is_some() || !trusted_proxies.is_empty() && !headers.is_empty();
+        let has_proxy = !trusted_proxies.is_empty() && !headers.is_empty();
+        let is_configured = signs_in || bearer.is_some() || has_proxy;
         if !is_configured {
             faults.extend(self.server.development_faults(IDENTITY_SOURCES));
         }
@@ -250,8 +320,9 @@ impl Config {
         let trusted = if is_configured { trusted_proxies.clone() } else { Cidr::LOOPBACK.to_vec() };
         let is_development = !is_configured;
         let proxies = Proxies { trusted, headers, cookie: is_development.then_some(DEVELOPMENT_COOKIE) };
-        let page = is_development.then(|| format!("{DEVELOPMENT_PAGE}?to={{to}}"));
-        Ok(Identity { proxies, bearer, is_development, sign_in: options.sign_in_url.clone().or(page) })
+        let path = if is_development { Some(DEVELOPMENT_PAGE) } else { signs_in.then_some(PAGE) };
+        let page = path.map(|path| format!("{path}?to={{to}}"));
+        Ok(Identity { proxies, bearer, is_development, signs_in, sign_in: options.sign_in_url.clone().or(page) })
     }
 }
 
@@ -263,12 +334,19 @@ fn sign_in_url(text: &str) -> Result<String, String> {
 }
 
 impl IdentityOptions {
-    fn bearer(&self) -> Result<Option<BearerSettings>, String> {
-        let (issuer, audience) = match (&self.oidc_issuer, &self.oidc_audience) {
+    /// What bearer tokens must have. Without an audience, an issuer may be the sign-in provider alone.
+    fn bearer(&self, issuer: Option<&String>, signs_in: bool) -> Result<Option<BearerSettings>, String> {
+        let (issuer, audience) = match (issuer, &self.oidc_audience) {
             (Some(issuer), Some(audience)) => (issuer.clone(), audience.clone()),
-            (Some(_), None) => return Err("--oidc-issuer needs --oidc-audience".to_owned()),
-            (None, None) if self.jwks_url.is_none() && self.admin_claim.is_none() => return Ok(None),
-            (None, _) => return Err("--oidc-audience, --jwks-url and --admin-claim need --oidc-issuer".to_owned()),
+            (Some(_), None) if !signs_in => {
+                return Err("--oidc-issuer needs --oidc-audience, or --oauth-client-id to sign in".to_owned());
+            }
+            (_, None) if self.jwks_url.is_none() && self.admin_claim.is_none() => return Ok(None),
+            _ => {
+                return Err(
+                    "--oidc-audience, --jwks-url and --admin-claim need --oidc-issuer and --oidc-audience".to_owned()
+                );
+            }
         };
         let (url, option) = match &self.jwks_url {
             Some(url) => (Ok(url.clone()), "--jwks-url"),

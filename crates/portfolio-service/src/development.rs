@@ -6,6 +6,7 @@ use actix_web::{
     http::header,
     web::{Data, ServiceConfig, resource},
 };
+use club_sign_in::SignIn;
 use common::problem::{Problem, Rule};
 use maud::html;
 use service_kit::{
@@ -65,6 +66,9 @@ async fn sign_in(req: HttpRequest, state: Data<AppState>, form: Form) -> Result<
 
 /// Signs the browser out.
 async fn sign_out(req: HttpRequest, state: Data<AppState>) -> Result<Reply, Failure> {
+    if let Some(sign_in) = req.app_data::<Data<SignIn>>() {
+        return sign_in.sign_out(&req, &state, state.clock.now()).await;
+    }
     check_development(&state)?;
     state.origins.check(req.method(), req.headers())?;
     Ok(see_other("/")

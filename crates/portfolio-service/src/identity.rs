@@ -1,5 +1,5 @@
 //! The sign-in name of a caller (contract, "Where the data comes from"), from a header of an authenticating reverse
-//! proxy or from a bearer token.
+//! proxy, from a bearer token, or by a session.
 
 use actix_web::{
     HttpMessage, HttpRequest,
@@ -7,11 +7,13 @@ use actix_web::{
     web::Data,
 };
 use club_issuer::joining::comparable_address;
+pub use club_issuer::joining::is_sign_in_name;
+use club_sign_in::SignIn;
 use common::problem::{Problem, code};
 use service_kit::{history::By, state::AppState};
 
 use crate::{
-    bearer::{BearerSettings, BearerTokens, Named},
+    bearer::{BearerSettings, BearerTokens, Name, Named},
     proxy_user::{Proxies, ProxyUser},
 };
 
@@ -27,12 +29,14 @@ pub struct Identity {
     pub bearer: Option<BearerSettings>,
     /// No source is configured: the headers of every client on this machine are trusted.
     pub is_development: bool,
+    /// Whether the service signs people in itself.
+    pub signs_in: bool,
     /// The address on which people sign in, with `{to}` for the page to return to.
     pub sign_in: Option<String>,
 }
 
 /// Who a request is from, by their sign-in name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Person {
     /// Nobody has signed in.
     Anonymous,
@@ -53,8 +57,8 @@ impl Person {
         let proxy_user = request.extensions().get::<ProxyUser>().cloned().unwrap_or(ProxyUser::Anonymous);
         let proxied = match proxy_user {
             ProxyUser::Anonymous => Self::Anonymous,
-            ProxyUser::Name(name) => Self::named(Named { name, is_address: false, by: By::Proxy, is_admin: false }),
-            ProxyUser::Address(name) => Self::named(Named { name, is_address: true, by: By::Proxy, is_admin: false }),
+            ProxyUser::Name(name) => Self::proxied(name, Name::OfUser),
+            ProxyUser::Address(name) => Self::proxied(name, Name::Address),
             ProxyUser::Unusable => return Err(bad_credentials("The headers of the proxy do not name one user.")),
         };
         let tokens = request.app_data::<Data<BearerTokens>>();
@@ -74,17 +78,26 @@ impl Person {
                 return Err(bad_credentials("This service accepts no credential in the Authorization header."));
             }
         }
-        if let Self::Named(_) = proxied {
-            // The proxy identifies the user by a cookie, which a browser also sends with requests that other sites
-            // start.
+        let session = if proxied == Self::Anonymous { session(request) } else { None };
+        let person = match session {
+            Some(name) => Self::Named(Named { name, what: Name::Session, by: By::Session, is_admin: false }),
+            None => proxied,
+        };
+        if let Self::Named(_) = person {
+            // The user is identified by a cookie, of the proxy or of this service, which a browser also sends with
+            // requests that other sites start.
             state.origins.check(request.method(), request.headers())?;
         }
-        Ok(proxied)
+        Ok(person)
+    }
+
+    fn proxied(name: String, what: Name) -> Self {
+        Self::named(Named { name, what, by: By::Proxy, is_admin: false })
     }
 
     /// The person of a sign-in name, or of an e-mail address that the proxy or the issuer has verified.
     fn named(mut named: Named) -> Self {
-        if named.is_address {
+        if named.what == Name::Address {
             let Some(address) = comparable_address(&named.name) else { return Self::Unnamed };
             named.name = address;
         } else if !is_sign_in_name(&named.name) {
@@ -104,7 +117,12 @@ impl Person {
     }
 }
 
-/// Whether a request has a token or the header of a trusted proxy, valid or not.
+/// The session of a request, valid or not, if the service signs people in.
+fn session(request: &HttpRequest) -> Option<String> {
+    request.app_data::<Data<SignIn>>()?.site.service.session(request)
+}
+
+/// Whether a request has a token, a session or the header of a trusted proxy, valid or not.
 #[must_use]
 pub fn has_credential(request: &HttpRequest) -> bool {
     // The middleware has taken the headers off, if it has run.
@@ -112,7 +130,7 @@ pub fn has_credential(request: &HttpRequest) -> bool {
         let (peer, proxies) = (request.peer_addr().map(|peer| peer.ip()), request.app_data::<Data<Proxies>>());
         proxies.map_or(ProxyUser::Anonymous, |proxies| proxies.read(request.headers(), peer))
     });
-    request.headers().contains_key(header::AUTHORIZATION) || user != ProxyUser::Anonymous
+    request.headers().contains_key(header::AUTHORIZATION) || user != ProxyUser::Anonymous || session(request).is_some()
 }
 
 /// The `Authorization` header of a request.
@@ -136,10 +154,4 @@ impl Authorization {
             _ => Self::Other,
         }
     }
-}
-
-/// Whether this is a valid sign-in name (contract, "Types": User).
-#[must_use]
-pub fn is_sign_in_name(name: &str) -> bool {
-    (1..=32).contains(&name.len()) && name.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-'))
 }

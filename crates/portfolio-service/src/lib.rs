@@ -17,7 +17,7 @@
 //! 11. [`pages`]: the pages on which members act
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] assembles the service, [`commands`] is the command
-//! line, `development` signs people in on this machine, [`demo`] fills the database with a made-up club, and [`import`]
+//! line, [`sign_in`] signs people in, and `development` does that on this machine, [`demo`] fills the database with a made-up club, and [`import`]
 //! imports the data of the system that the service replaces.
 
 pub mod account_type;
@@ -58,4 +58,5 @@ mod development;
 mod front_page;
 pub mod import;
 pub mod server;
+pub mod sign_in;
 pub mod sync;

@@ -2,6 +2,7 @@
 #![expect(missing_docs, reason = "the columns are explained in the migrations; the macro makes one item for each")]
 #![allow(clippy::wildcard_imports, reason = "as diesel itself writes its schema files")]
 
+pub use club_sign_in::schema::{identities, spent_logins};
 use import::schema::imported_rows;
 use service_kit::{
     database::schema::{creations, history, idempotency_keys, leases},
@@ -10,7 +11,7 @@ use service_kit::{
 
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
-    idempotency_keys creations history imported_rows users accounts groups group_admins group_memberships events event_hosts event_levels
+    idempotency_keys creations history imported_rows users sessions spent_logins identities accounts groups group_admins group_memberships events event_hosts event_levels
     projects project_members contests contest_teams contest_team_members departures deleted_objects last_deletions leases
     copies
 };
@@ -20,7 +21,16 @@ diesel::table! {
     use service_kit::database::types::{DbTimestamp, DbUuid};
     users (id) {
         id -> DbUuid, name -> Text, real_name -> Text, publishes_real_name -> Bool, state -> SmallInt, bio -> Text,
-        created_at -> DbTimestamp, updated_at -> DbTimestamp, email -> Nullable<Text>,
+        created_at -> DbTimestamp, updated_at -> DbTimestamp, email -> Nullable<Text>, in_directory -> Bool, admin -> Bool,
+    }
+}
+// As in `club_sign_in`: Diesel joins only tables of one crate.
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    sessions (id) {
+        id -> DbUuid, token_hash -> Binary, user_id -> DbUuid, created_at -> DbTimestamp, expires_at -> DbTimestamp,
+        revoked_at -> Nullable<DbTimestamp>, last_used_at -> DbTimestamp,
     }
 }
 diesel::table! {
@@ -127,6 +137,7 @@ diesel::table! {
     copies (source) { source -> Text, copied_at -> DbTimestamp, }
 }
 
+diesel::joinable!(sessions -> users (user_id));
 diesel::joinable!(accounts -> users (user_id));
 diesel::joinable!(group_admins -> users (user_id));
 diesel::joinable!(group_memberships -> users (user_id));
@@ -141,6 +152,7 @@ diesel::joinable!(contest_team_members -> users (user_id));
 diesel::joinable!(contest_team_members -> contest_teams (team_id));
 diesel::allow_tables_to_appear_in_same_query!(
     users,
+    sessions,
     accounts,
     groups,
     group_admins,

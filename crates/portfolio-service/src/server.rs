@@ -1,13 +1,21 @@
 //! The operations of the service, its OpenAPI document, and its start.
 
-use std::{io, sync::OnceLock};
+use std::{
+    io,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicI64, Ordering},
+    },
+};
 
 use actix_web::{
     get,
     middleware::from_fn,
     web::{self, Data},
 };
+use club_directory::Source;
 use club_issuer::cached_fetch::RefreshPolicy;
+use club_sign_in::{SignIn, Site, flow};
 use common::{problem::Legacy, time::Clock};
 use diesel_migrations::embed_migrations;
 use service_kit::{
@@ -34,7 +42,7 @@ use crate::{
     identity::{Identity, has_credential},
     pages, profiles, projects,
     proxy_user::proxy_user,
-    sync, teams, users,
+    sign_in, sync, teams, users,
 };
 
 /// The migrations, once for each database.
@@ -49,12 +57,12 @@ pub static MIGRATIONS: Migrations = Migrations {
 pub static INFO: ServiceInfo = ServiceInfo {
     name: "portfolio-service",
     legacy: Legacy::Message,
-    codes: codes::ALL,
+    codes: &[codes::ALL, club_sign_in::codes::ALL],
     headers: &[],
     unauthorized_headers: &[("WWW-Authenticate", "Bearer")],
     has_credential,
     routes,
-    pages: |_| {},
+    pages: sign_in::pages,
     texts: [include_str!("../locales/en.ftl"), include_str!("../locales/ja.ftl")],
     page_parameters: &["search"],
     navigation: &[
@@ -65,8 +73,8 @@ pub static INFO: ServiceInfo = ServiceInfo {
         ("/groups", "groups"),
         ("/me", "me"),
     ],
-    problem_page: |_| None,
-    page_paths: &[],
+    problem_page: flow::problem_page,
+    page_paths: sign_in::PATHS,
     front_pages,
     front_page_paths: pages::PATHS,
     front_form_paths: pages::FORM_PATHS,
@@ -203,6 +211,7 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     }
     let url = config.database_url().map_err(io::Error::other)?;
     log::info!("database {url}; time zone {}", config.time_zone);
+    let sign_in = sign_in(config, &state, &club)?;
     let (club, proxies) = (Data::new(club), Data::new(proxies));
     let tokens = bearer.map(|settings| Data::new(BearerTokens::new(settings, RefreshPolicy::default())));
     let running = listen(state.clone(), &config.server, move |app| {
@@ -210,11 +219,51 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
         if let Some(tokens) = &tokens {
             app.app_data(tokens.clone());
         }
+        if let Some(sign_in) = &sign_in {
+            app.app_data(sign_in.clone());
+        }
     })?;
     if let Some(source) = booking {
         actix_web::rt::spawn(events::copy::run(state, source));
     }
     Ok(running)
+}
+
+/// The least time between two copies of the directory for people whom it does not list, in microseconds.
+const REFRESH_INTERVAL: i64 = 10_000_000;
+
+/// Signs people in, if a provider is configured.
+fn sign_in(config: &Config, state: &Data<AppState>, club: &Club) -> io::Result<Option<Data<SignIn>>> {
+    let settings = config.provider().map_err(|faults| io::Error::other(faults.join("; ")))?;
+    let Some(settings) = settings else { return Ok(None) };
+    let site = Site {
+        keys: config.keys().map_err(io::Error::other)?,
+        origin: club.origin.clone(),
+        is_https: config.server.is_https(),
+        is_development: false,
+        service: &sign_in::SERVICE,
+    };
+    let (policy, limit) = (config.sign_in_policy(), config.sign_in.sign_in_rate_limit);
+    let mut sign_in = SignIn::new(site, Some(settings), policy, limit, &state.clock);
+    if let Some(Source::Booking { .. }) = club.directory {
+        // Who has just joined there may come here before the next copy.
+        let (state, club) = (state.clone(), club.clone());
+        let last = Arc::new(AtomicI64::new(0));
+        sign_in = sign_in.with_refresh(Box::new(move || {
+            let (state, club, now) = (state.clone(), club.clone(), state.clock.now().micros());
+            let is_due = last.fetch_max(now, Ordering::Relaxed) + REFRESH_INTERVAL <= now;
+            Box::pin(async move {
+                if is_due {
+                    sync::run_once(&state, &club).await;
+                }
+            })
+        }));
+    }
+    let sign_in = Data::new(sign_in);
+    let (provider, public_url) = (sign_in.clone(), config.server.public_origin());
+    // In the background, so that the start does not wait for the provider.
+    actix_web::rt::spawn(async move { provider.provider.check_at_start(&public_url).await });
+    Ok(Some(sign_in))
 }
 
 /// Migrates the database and starts its executor.

@@ -132,3 +132,17 @@ history-no = no
 history-gone = something that no longer exists
 field-name = the name
 field-description = the description
+
+sign-in-again = Sign in again
+sign-in-cancelled = The sign-in was cancelled at the sign-in provider, or it does not let this account in.
+sign-in-busy = The sign-in provider has a fault or too much to do. Please sign in again in a minute.
+sign-in-unavailable = The sign-in provider does not answer, or its answer is not understood. Please sign in again in a minute.
+sign-in-unusable-account = The sign-in provider does not describe your account as this service needs it. Please tell whoever runs this service.
+problem-bad-login = The sign-in cannot be finished
+problem-bad-login-about = It was begun in another browser, took more than ten minutes, has been finished already, or was refused by the sign-in provider.
+problem-sign-in-misconfigured = Sign-in is not set up correctly
+problem-sign-in-misconfigured-about = Another attempt does not help. Please tell whoever runs this service.
+problem-not-a-member = Only members can sign in
+problem-not-a-member-about = Your account is not one of the club's. Whoever runs this service says who may join.
+problem-name-taken = The sign-in name belongs to another person
+problem-name-taken-about = Another account has already signed in under this name. Whoever runs this service can resolve this.

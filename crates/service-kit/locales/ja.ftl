@@ -126,3 +126,17 @@ history-no = いいえ
 history-gone = 現存しないもの
 field-name = 名前
 field-description = 説明
+
+sign-in-again = もう一度ログイン
+sign-in-cancelled = ログインがキャンセルされたか、このアカウントではログインできません。
+sign-in-busy = ログイン先のサービスが混み合っているか、障害が起きています。少し待ってからもう一度ログインしてください。
+sign-in-unavailable = ログイン先のサービスから正しい応答がありません。少し待ってからもう一度ログインしてください。
+sign-in-unusable-account = ログイン先のサービスから、アカウントの必要な情報が得られません。管理者に連絡してください。
+problem-bad-login = ログインを完了できませんでした
+problem-bad-login-about = 別のブラウザーで始めた、10分以上かかった、すでに完了している、またはログイン先で拒否された可能性があります。
+problem-sign-in-misconfigured = ログインが正しく設定されていません
+problem-sign-in-misconfigured-about = やり直しても解決しません。管理者に連絡してください。
+problem-not-a-member = ログインできるのは部員だけです
+problem-not-a-member-about = このアカウントは部員のものと確認できません。管理者に連絡してください。
+problem-name-taken = このログイン名は別の人のものです
+problem-name-taken-about = 別のアカウントがこの名前でログインしたことがあります。管理者が解決できます。

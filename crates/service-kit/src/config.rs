@@ -1,6 +1,7 @@
 //! The options that every service has: each one a flag and an environment variable.
 
 mod bind_address;
+mod key;
 mod pages;
 mod web_address;
 
@@ -13,7 +14,7 @@ use common::address::{is_loopback, is_safe};
 use url::Url;
 
 use self::web_address::is_web_address;
-pub use self::{bind_address::BindAddress, pages::PageOptions, web_address::absolute_url};
+pub use self::{bind_address::BindAddress, key::KeyOptions, pages::PageOptions, web_address::absolute_url};
 pub use crate::secret::{Secret, SecretOption};
 use crate::{
     database::{self, Limits},

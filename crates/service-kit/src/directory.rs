@@ -40,6 +40,7 @@ pub(crate) fn read(source: &Source) -> Result<Snapshot, String> {
         Source::Demo => "--demo",
         Source::File(_) => "--directory-file",
         Source::Traq { .. } => "--traq-url",
+        Source::Booking { .. } => "--booking-url",
     };
     source.read().map_err(|error| format!("{option}: {error}"))
 }

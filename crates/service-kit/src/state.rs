@@ -52,8 +52,8 @@ pub struct ServiceInfo {
     pub name: &'static str,
     /// The member of a problem from which its older clients read the message.
     pub legacy: Legacy,
-    /// Its problem codes besides the common ones.
-    pub codes: &'static [&'static Code],
+    /// Its problem codes besides the common ones, those of each crate.
+    pub codes: &'static [&'static [&'static Code]],
     /// Headers of every answer.
     pub headers: &'static [(&'static str, &'static str)],
     /// Headers of every 401.
@@ -118,7 +118,7 @@ impl ServiceInfo {
         if let Some(components) = operations.components {
             document.components.get_or_insert_default().schemas.extend(components.schemas);
         }
-        openapi::complete(&mut document, self.codes, self.legacy);
+        openapi::complete(&mut document, &self.codes.concat(), self.legacy);
         document
     }
 
@@ -318,7 +318,7 @@ impl AppState {
 
     /// All its problem codes.
     pub fn codes(&self) -> impl Iterator<Item = &'static Code> + use<> {
-        code::ALL.iter().chain(self.info.codes).copied()
+        code::ALL.iter().chain(self.info.codes.iter().copied().flatten()).copied()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The signed-in user behind a request.
 
-use actix_web::{HttpRequest, cookie::Cookie, http::header};
-use chrono::TimeDelta;
+use actix_web::{HttpRequest, http::header};
+use club_sign_in::pending::session;
 use common::problem::Problem;
 use service_kit::{
     database::types::{DbTimestamp, DbUuid},
@@ -18,18 +18,8 @@ use crate::last_use::CredentialId;
 /// Name of the session cookie. Clients depend on it (contract, "Sign-in").
 pub const SESSION_COOKIE: &str = "session";
 
-/// Prefix of the cookie's value while it contains a pending sign-in. A session's value has no dot.
-pub const PENDING_MARK: &str = "login.";
-
 /// Prefix of every API token, for secret scanners.
 pub const TOKEN_PREFIX: &str = "clubbooking";
-
-/// A session expires after this long without use. Uses are recorded at most once an hour
-/// ([`MIN_INTERVAL`](crate::last_use::MIN_INTERVAL)), so a session may expire up to an hour early.
-pub const IDLE: TimeDelta = TimeDelta::days(14);
-
-/// `users.state` of an active user.
-pub const ACTIVE: i16 = 1;
 
 text_enum! {
     /// What a credential allows.
@@ -95,14 +85,6 @@ impl Caller {
     }
 }
 
-/// The value of the session cookie, valid or not. A pending sign-in is not a session.
-#[must_use]
-pub fn session(req: &HttpRequest) -> Option<String> {
-    let cookies = req.cookies().ok()?;
-    let mut values = cookies.iter().filter(|cookie| cookie.name() == SESSION_COOKIE).map(Cookie::value);
-    values.find(|value| !value.is_empty() && !value.starts_with(PENDING_MARK)).map(str::to_owned)
-}
-
 /// The token in the address of the board. A browser that only shows a page can send it in no other way.
 #[must_use]
 pub fn kiosk_token(req: &HttpRequest) -> Option<String> {
@@ -113,5 +95,7 @@ pub fn kiosk_token(req: &HttpRequest) -> Option<String> {
 /// Whether the request has a credential, valid or not. A pending sign-in is not a credential.
 #[must_use]
 pub fn has_credential(req: &HttpRequest) -> bool {
-    req.headers().contains_key(header::AUTHORIZATION) || session(req).is_some() || kiosk_token(req).is_some()
+    req.headers().contains_key(header::AUTHORIZATION)
+        || session(req, SESSION_COOKIE).is_some()
+        || kiosk_token(req).is_some()
 }

@@ -1,5 +1,6 @@
 //! Looks up the user of a credential in the database.
 
+use club_sign_in::sessions::{ACTIVE, IDLE};
 use common::{
     problem::{Problem, code},
     time::Timestamp,
@@ -18,7 +19,7 @@ use service_kit::{
 
 use super::{
     api_token::ApiToken,
-    caller::{ACTIVE, Caller, IDLE, Scope, TOKEN_PREFIX},
+    caller::{Caller, Scope, TOKEN_PREFIX},
     credential::Credential,
 };
 use crate::{
@@ -92,19 +93,4 @@ pub fn authenticate(
     }
     author.actor = Some(id);
     Ok((Caller { id, privileged, credential, scope, last_used_at, author }, data_version))
-}
-
-/// Locks an active user until the end of the transaction. A concurrent suspension waits for it, and then also revokes
-/// what this transaction created for the user.
-///
-/// # Errors
-/// 403 for an inactive account.
-pub fn stay_active(conn: &mut AnyConnection, user: DbUuid) -> Result<(), Error> {
-    let state = users::table.find(user).select(users::state);
-    let state: Option<i16> = match conn {
-        AnyConnection::Postgresql(pg) => state.for_no_key_update().first(pg).optional()?,
-        // The transaction is the only writer.
-        AnyConnection::Sqlite(sqlite) => state.first(sqlite).optional()?,
-    };
-    if state == Some(ACTIVE) { Ok(()) } else { Err(Problem::new(code::ACCOUNT_INACTIVE).into()) }
 }

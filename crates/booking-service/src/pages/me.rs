@@ -1,6 +1,7 @@
 //! The page of the caller's own things: calendar feed, API tokens, sessions.
 
 use actix_web::{http::StatusCode, web::Path};
+use club_sign_in::sessions::{end_of, sessions_of};
 use common::{input::Id, problem::Problem};
 use maud::{Markup, html};
 use serde_json::json;
@@ -20,11 +21,7 @@ use crate::{
     auth::{Caller, Scope, SignedIn, stay_active},
     club::Club,
     ical,
-    sign_in::{
-        self, RequestToken,
-        queries::{end_of, sessions_of},
-        tokens,
-    },
+    sign_in::{self, RequestToken, tokens},
     users,
 };
 

@@ -27,9 +27,8 @@ mod visit;
 mod webhooks;
 
 use actix_web::web::{ServiceConfig, resource};
+use club_sign_in::flow;
 use service_kit::state::SIGN_OUT_PATH;
-
-use crate::sign_in;
 
 /// The pages that every page links to, and the keys of their texts.
 pub const NAVIGATION: &[(&str, &str)] = &[
@@ -68,7 +67,7 @@ pub const PARAMETERS: &[&str] = &[
 pub const PATHS: &[&str] = &[
     "/",
     "/callback",
-    sign_in::PAGE,
+    flow::PAGE,
     SIGN_OUT_PATH,
     "/events",
     "/events/new",

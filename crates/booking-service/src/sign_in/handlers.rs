@@ -4,39 +4,34 @@ use std::cmp::Reverse;
 
 use actix_web::{
     HttpRequest, delete, get,
-    http::{StatusCode, header},
+    http::header,
     post,
     web::{Data, Path},
 };
 use chrono_tz::Tz;
+use club_sign_in::{
+    SignIn,
+    flow::CallbackQuery,
+    pending,
+    sessions::{self, SessionRow},
+};
 use common::{input::Id, time::Timestamp};
-use maud::html;
 use service_kit::{
-    credentials,
-    database::{AnyConnection, JobOwner, types::DbUuid},
+    database::{AnyConnection, types::DbUuid},
     error::{Error, Failure},
     guard::Target,
-    http::{Body, ListPage, ListPart, Page, Reply, client_ip::ClientIp, html, notes::RequestNotes, query},
-    page::PageContext,
-    state::{AppState, Now, ProblemPage, TimeDependent},
+    http::{Body, ListPage, ListPart, Page, Reply, client_ip::ClientIp},
+    state::{AppState, Now, TimeDependent},
 };
 
 use super::{
-    failure::{self, bad_login},
-    pending::{self, CALLBACK, PendingSignIn},
-    provider::{Provider, development::DEVELOPMENT_PAGE},
-    queries::{self, SessionRow},
     tokens,
-    wire::{AuthParams, CallbackQuery, CreatedToken, RequestToken, ResponseSession, ResponseToken},
+    wire::{AuthParams, CreatedToken, RequestToken, ResponseSession, ResponseToken},
 };
 use crate::{
-    auth::{Caller, Credential, SignedIn, authenticate, session, stay_active},
-    club::{Club, Zone},
-    limits::Limits,
+    auth::{Caller, SignedIn, stay_active},
+    club::Zone,
 };
-
-/// Where a browser goes after a sign-in: the front end, or the page that stands in for it.
-const FRONT_END_CALLBACK: &str = "/callback";
 
 /// Begin a sign-in
 ///
@@ -55,19 +50,13 @@ pub async fn auth_params(
     req: HttpRequest,
     state: Data<AppState>,
     from: ClientIp,
-    limits: Data<Limits>,
-    provider: Data<Provider>,
-    club: Club,
+    sign_in: Data<SignIn>,
     now: Now,
 ) -> Result<Reply, Failure> {
-    limits.sign_in.charge(from.into())?;
-    // Another site must not replace the session of a browser by a sign-in that the user did not begin.
-    state.origins.check(req.method(), req.headers())?;
-    let login = PendingSignIn::begin(&req, &state.origins, &club.keys, now.0)?;
-    let url = provider.address(&club, &req, &login).await?;
+    let (login, url) = sign_in.begin(&req, &state, from, now.0).await?;
     let reply = Reply::created(&AuthParams { url })?.with(header::CACHE_CONTROL, "no-store");
-    let reply = reply.with(header::SET_COOKIE, login.session_cookie(&req, &club, now.0));
-    Ok(reply.with_cookies(login.cookies(&req, &club, now.0)))
+    let reply = reply.with(header::SET_COOKIE, login.session_cookie(&req, &sign_in.site, now.0));
+    Ok(reply.with_cookies(login.cookies(&req, &sign_in.site, now.0)))
 }
 
 /// Finish a sign-in
@@ -97,120 +86,10 @@ pub async fn callback(
     req: HttpRequest,
     state: Data<AppState>,
     from: ClientIp,
-    limits: Data<Limits>,
-    provider: Data<Provider>,
-    club: Club,
+    sign_in: Data<SignIn>,
     now: TimeDependent,
 ) -> Result<Reply, Failure> {
-    limits.sign_in.charge(from.into())?;
-    let query: CallbackQuery = query::parse(req.query_string()).map_err(|_| bad_login())?;
-    let redirect = |address: String| {
-        Reply::empty(StatusCode::FOUND).with(header::LOCATION, address).with(header::CACHE_CONTROL, "no-store")
-    };
-    let Some(login) = PendingSignIn::from_request(&req, &club.keys, &query.state, now.0) else {
-        // Newer sign-ins of the browser may have removed the cookie. Otherwise any site may have sent the browser here,
-        // so the session does not end.
-        let is_late =
-            pending::is_ours(&club.keys, &query.state) && is_signed_in(&req, &state, &query.state, now.0).await?;
-        return if is_late { Ok(redirect(FRONT_END_CALLBACK.to_owned())) } else { Err(bad_login().into()) };
-    };
-    let no_cookie = login.no_cookie(&club);
-    // The options may have changed since it began.
-    let origin = login.origin.clone().filter(|origin| state.origins.is_other(origin)).unwrap_or_default();
-    let page = login.page.clone().unwrap_or_else(|| format!("{origin}{FRONT_END_CALLBACK}"));
-    let reply = redirect(page);
-    let is_new_session =
-        |secret: String| !login.previous.as_ref().is_some_and(|hash| credentials::is_hash_of(hash, &secret));
-    if session(&req).is_some_and(is_new_session) && is_signed_in(&req, &state, &login.state, now.0).await? {
-        return Ok(reply.with(header::SET_COOKIE, no_cookie));
-    }
-    match finish(&req, &state, &provider, &club, query, login, now.0).await {
-        Ok(cookie) => Ok(reply.with_cookies([cookie, no_cookie])),
-        // After a fault of ours the same callback may still succeed.
-        Err(Failure(problem)) if problem.status() < 500 => Err(Failure(problem.header("set-cookie", no_cookie))),
-        Err(failure) => Err(failure),
-    }
-}
-
-/// Whether the browser is signed in, by another sign-in than the one with this state.
-async fn is_signed_in(req: &HttpRequest, app: &AppState, state: &str, now: Timestamp) -> Result<bool, Failure> {
-    let Some(secret) = session(req) else { return Ok(false) };
-    let (owner, state) = (JobOwner::of_credential(&secret), state.to_owned());
-    let result = app.database.read(owner, move |conn| {
-        let (caller, _) = authenticate(conn, &Credential::Session(secret.clone()), now)?;
-        Ok((caller.id.0, queries::is_finished(conn, &state)?))
-    });
-    match result.await {
-        Ok((user, is_finished)) => {
-            RequestNotes::change(req, |notes| notes.user = Some(user));
-            Ok(!is_finished)
-        }
-        Err(Error::Problem(problem)) if problem.status() < 500 => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Exchanges the code and creates a session. Returns its `Set-Cookie`.
-async fn finish(
-    req: &HttpRequest,
-    state: &AppState,
-    provider: &Provider,
-    club: &Club,
-    query: CallbackQuery,
-    login: PendingSignIn,
-    now: Timestamp,
-) -> Result<String, Failure> {
-    let principal = provider.exchange(club, query.into_response()?, &login, now).await?;
-    let secret = credentials::random_secret()?;
-    let (cookie, credential) = (pending::session_cookie(club, &secret, now), secret.clone());
-    let policy = club.sign_in_policy;
-    let user = state
-        .database
-        .write(JobOwner::Internal, move |conn| queries::finish(conn, &login, &principal, policy, &secret, now))
-        .await?;
-    state.credential_owners.remember(&credential, user.0);
-    RequestNotes::change(req, |notes| notes.user = Some(user.0));
-    // In the background: if the browser gave up waiting, the session would exist and its cookie be lost.
-    let db = state.database.clone();
-    actix_web::rt::spawn(async move {
-        if let Err(error) = db.write(JobOwner::Internal, move |conn| queries::delete_expired(conn, now)).await {
-            db.log_failure("expired sessions could not be deleted", error);
-        }
-    });
-    Ok(cookie)
-}
-
-/// The page for a browser whose sign-in cannot be finished. Another caller gets a problem.
-#[must_use]
-pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
-    if req.path() != CALLBACK || !html::is_preferred(req) {
-        return None;
-    }
-    let (page, club) = (PageContext::of(req).ok()?, req.app_data::<Data<Club>>()?);
-    let start =
-        page.sign_in_address().unwrap_or_else(|| if club.is_development { DEVELOPMENT_PAGE } else { "/" }.into());
-    let query: Option<CallbackQuery> = query::parse(req.query_string()).ok();
-    let now = page.state().clock.now();
-    let overlapping = query.filter(|query| {
-        pending::is_ours(&club.keys, &query.state) && pending::has_other(req, &club.keys, &query.state, now)
-    });
-    let reload = overlapping.and_then(|query| query.next_reload());
-    Some(Box::new(move |problem| {
-        let why =
-            failure::text_key(problem).map_or_else(|| page.explain(problem), |key| html! { p { (page.text(key)) } });
-        let next_step = match problem.status() {
-            // The same request may be repeated.
-            429 => page.next_step(problem),
-            _ if failure::may_be_repeated(problem) => html! { a.button href=(start) { (page.text("sign-in-again")) } },
-            _ => html! { a href="/" { (page.text("to-start")) } },
-        };
-        let reply = page.refusal(problem, &why, &next_step);
-        // Another sign-in of this browser may be about to finish. Then this address redirects to the front end.
-        match &reload {
-            Some(query) if problem.status() == 400 => reply.with(header::REFRESH, format!("2; url=?{query}")),
-            _ => reply,
-        }
-    }))
+    sign_in.finish(&req, &state, from, now.0).await
 }
 
 /// Sign out
@@ -222,10 +101,10 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     responses((status = 204, description = "Signed out"))
 )]
 #[post("/logout")]
-pub async fn logout(who: SignedIn, club: Club, now: Now) -> Result<Reply, Failure> {
+pub async fn logout(who: SignedIn, sign_in: Data<SignIn>, now: Now) -> Result<Reply, Failure> {
     who.create(move |conn, me| {
-        queries::end_of(conn, me.id, me.require_session()?, now.0)?;
-        Ok(Reply::no_content().with(header::SET_COOKIE, pending::no_session_cookie(&club)))
+        sessions::end_of(conn, me.id, me.require_session()?, now.0)?;
+        Ok(Reply::no_content().with(header::SET_COOKIE, pending::no_session_cookie(&sign_in.site)))
     })
     .await
 }
@@ -240,10 +119,10 @@ pub async fn logout(who: SignedIn, club: Club, now: Now) -> Result<Reply, Failur
 )]
 #[get("/me/sessions")]
 pub async fn list_sessions(who: SignedIn, Zone(zone): Zone, now: TimeDependent, page: Page) -> Result<Reply, Failure> {
-    who.list(page, move |conn, me, page| sessions(conn, me, zone, now.0, page)).await
+    who.list(page, move |conn, me, page| list_of_sessions(conn, me, zone, now.0, page)).await
 }
 
-fn sessions(
+fn list_of_sessions(
     conn: &mut AnyConnection,
     me: &Caller,
     zone: Tz,
@@ -252,7 +131,7 @@ fn sessions(
 ) -> Result<ListPage, Error> {
     let current = me.require_session()?;
     let position = |row: &SessionRow| (Reverse(row.created_at), row.id);
-    page.rows_of_all(queries::sessions_of(conn, me.id, now)?, position, |row| {
+    page.rows_of_all(sessions::sessions_of(conn, me.id, now)?, position, |row| {
         Ok(ResponseSession::new(&row, current, zone))
     })
 }
@@ -261,7 +140,7 @@ fn sessions(
 #[must_use]
 pub fn sessions_target(zone: Tz, now: Timestamp) -> Target<Caller> {
     Target::of_caller("sessions", move |conn, me| {
-        sessions(conn, me, zone, now, &ListPart::all()).map(ListPage::into_reply)
+        list_of_sessions(conn, me, zone, now, &ListPart::all()).map(ListPage::into_reply)
     })
 }
 
@@ -275,13 +154,23 @@ pub fn sessions_target(zone: Tz, now: Timestamp) -> Target<Caller> {
     responses((status = 204, description = "It has ended"))
 )]
 #[delete("/me/sessions/{sessionID}")]
-pub async fn end_session(who: SignedIn, club: Club, now: Now, session: Path<Id>) -> Result<Reply, Failure> {
+pub async fn end_session(
+    who: SignedIn,
+    zone: Zone,
+    sign_in: Data<SignIn>,
+    now: Now,
+    session: Path<Id>,
+) -> Result<Reply, Failure> {
     let session = DbUuid::from(*session);
-    who.update(sessions_target(club.zone, now.0), move |conn, me| {
+    who.update(sessions_target(zone.0, now.0), move |conn, me| {
         let current = me.require_session()?;
-        queries::end_of(conn, me.id, session, now.0)?;
+        sessions::end_of(conn, me.id, session, now.0)?;
         let reply = Reply::no_content();
-        Ok(if session == current { reply.with(header::SET_COOKIE, pending::no_session_cookie(&club)) } else { reply })
+        Ok(if session == current {
+            reply.with(header::SET_COOKIE, pending::no_session_cookie(&sign_in.site))
+        } else {
+            reply
+        })
     })
     .await
 }

@@ -1,31 +1,26 @@
-//! Sign-in: how a browser gets a session, and the API tokens of programs (contract, "Sign-in").
-//!
-//! * Only a cookie of the browser stores a pending sign-in ([`pending::PendingSignIn`]); any replica can finish it,
-//!   once.
-//! * A browser may have several. The first to finish creates the session; the others redirect to the front end.
-//! * A session or token is stored as a hash; neither can be read back from the database.
-//! * A provider authenticates a person ([`provider`]); [`identities`] finds the user of that identity.
-//! * Each sign-in creates a new session and ends the browser's previous one.
+//! Sign-in, sessions and API tokens (contract, "Sign-in"). `club_sign_in` signs people in; here are its operations, pages
+//! and users. A token is stored as a hash, and cannot be read back from the database.
 
-mod failure;
+mod changes;
 mod handlers;
-pub mod identities;
 mod pages;
-pub mod pending;
-pub mod provider;
-pub mod queries;
 pub mod tokens;
 mod wire;
 
-pub use self::{
-    handlers::{problem_page, sessions_target, tokens_target},
-    wire::RequestToken,
-};
 use actix_web::web;
+use club_sign_in::{flow::PAGE, site::Service};
 use service_kit::{page::ask_to_sign_out, state::SIGN_OUT_PATH};
 use utoipa_actix_web::service_config::ServiceConfig;
 
-pub use self::pages::PAGE;
+pub use self::{
+    handlers::{sessions_target, tokens_target},
+    wire::RequestToken,
+};
+use crate::{auth::SESSION_COOKIE, config::CALLBACK};
+
+/// What sign-in needs to know of this service.
+pub static SERVICE: Service =
+    Service { session_cookie: SESSION_COOKIE, callback: CALLBACK, arrival: "/callback", users: changes::USERS };
 
 /// Registers signing in and out.
 pub fn routes(config: &mut ServiceConfig<'_>) {

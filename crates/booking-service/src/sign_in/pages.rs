@@ -1,10 +1,12 @@
 //! The pages of sign-in: "choose who you are" in development mode, and the pages of an installation without a front
 //! end.
 
-use actix_web::{
-    HttpRequest,
-    http::{Method, StatusCode, header},
-    web::Data,
+use actix_web::{HttpRequest, http::header, web::Data};
+use club_sign_in::{
+    SignIn, Site,
+    flow::PAGE,
+    pending::PendingSignIn,
+    provider::development::{self, local_origin},
 };
 use common::problem::{Problem, Violations};
 use deserr::Deserr;
@@ -13,27 +15,14 @@ use service_kit::{
     database::{JobOwner, PageBounds},
     error::Failure,
     http::{Reply, client_ip::ClientIp, query},
-    page::{PageContext, is_local},
+    page::PageContext,
     state::{AppState, SIGN_OUT_PATH, TimeDependent},
 };
 
-use super::{
-    pending::{PendingSignIn, no_session_cookie},
-    provider::{
-        Provider,
-        development::{self, local_origin},
-    },
-    queries,
-};
 use crate::{
     auth::SignedIn,
-    club::Club,
-    limits::Limits,
     users::{self, queries::User},
 };
-
-/// Where a browser begins a sign-in, if there is no front end.
-pub const PAGE: &str = "/sign-in";
 
 /// The parameters of the page "choose who you are": the sign-in for which a user is chosen.
 #[derive(Debug, Deserr)]
@@ -43,42 +32,27 @@ struct ChooseQuery {
     nonce: String,
 }
 
-/// The parameters of [`PAGE`].
-#[derive(Debug, Deserr)]
-#[deserr(error = Violations)]
-struct BeginQuery {
-    /// The address of the page to return to.
-    #[deserr(default)]
-    to: Option<String>,
-}
-
-impl BeginQuery {
-    /// The page to return to, if a browser may return to it.
-    fn page(self) -> Option<String> {
-        self.to.filter(|address| is_local(address))
-    }
-}
-
 /// Shows the active users to choose from. Without parameters it begins a sign-in itself.
 pub async fn choose(
     req: HttpRequest,
     page: PageContext,
     state: Data<AppState>,
-    club: Club,
+    sign_in: Data<SignIn>,
     now: TimeDependent,
 ) -> Result<Reply, Failure> {
-    check_development(&club, &req)?;
+    let site = &sign_in.site;
+    check_development(site, &req)?;
     let (login, cookies) = if let Ok(login) = query::parse::<ChooseQuery>(req.query_string()) {
         (login, Vec::new())
     } else {
-        let login = PendingSignIn::begin(&req, &state.origins, &club.keys, now.0)?;
-        let cookies = login.cookies(&req, &club, now.0);
+        let login = PendingSignIn::begin(&req, &state.origins, site, now.0)?;
+        let cookies = login.cookies(&req, site, now.0);
         (ChooseQuery { state: login.state, nonce: login.nonce }, cookies)
     };
     let mut users =
         state.database.read(JobOwner::Internal, |conn| users::queries::list(conn, false, &PageBounds::all())).await?;
     users.sort_by(|a, b| (&a.display_name, &a.name).cmp(&(&b.display_name, &b.name)));
-    let address = |user: &User| development::callback(&club.keys, user.id, &login.state, &login.nonce, now.0);
+    let address = |user: &User| development::callback(site, user.id, &login.state, &login.nonce, now.0);
     let body = html! {
         @if users.is_empty() {
             p { (page.text("no-users")) }
@@ -95,41 +69,25 @@ pub async fn choose(
     Ok(reply.with_cookies(cookies))
 }
 
-/// Begins a sign-in and sends the browser to the provider. Another site must not begin one (as with
-/// [`auth_params`](super::handlers::auth_params)); its link leads to the front page.
+/// Begins a sign-in and sends the browser to the provider.
 pub async fn begin(
     req: HttpRequest,
     state: Data<AppState>,
     from: ClientIp,
-    limits: Data<Limits>,
-    provider: Data<Provider>,
-    club: Club,
+    sign_in: Data<SignIn>,
     now: TimeDependent,
 ) -> Result<Reply, Failure> {
-    limits.sign_in.charge(from.into())?;
-    let redirect = |address: String| Reply::empty(StatusCode::FOUND).with(header::LOCATION, address);
-    if state.origins.check(&Method::POST, req.headers()).is_err() {
-        return Ok(redirect("/".to_owned()));
-    }
-    let mut login = PendingSignIn::begin(&req, &state.origins, &club.keys, now.0)?;
-    login.page = query::parse(req.query_string()).ok().and_then(BeginQuery::page);
-    let reply = redirect(provider.address(&club, &req, &login).await?).with(header::CACHE_CONTROL, "no-store");
-    Ok(reply.with_cookies(login.cookies(&req, &club, now.0)))
+    sign_in.begin_page(&req, &state, from, now.0).await
 }
 
-/// Ends the session and shows the front page. A form of another site signs nobody out, as such a request has no caller.
-pub async fn sign_out(who: Option<SignedIn>, club: Club, now: TimeDependent) -> Result<Reply, Failure> {
-    let to_start = || Reply::empty(StatusCode::SEE_OTHER).with(header::LOCATION, "/");
-    let Some(who) = who else { return Ok(to_start()) };
-    let result = who.create(move |conn, me| {
-        queries::end_of(conn, me.id, me.require_session()?, now.0)?;
-        Ok(to_start().with(header::SET_COOKIE, no_session_cookie(&club)))
-    });
-    match result.await {
-        // The session has ended already.
-        Err(failure) if failure.0.status() == 401 => Ok(to_start()),
-        result => result,
-    }
+/// Ends the session and shows the front page.
+pub async fn sign_out(
+    req: HttpRequest,
+    state: Data<AppState>,
+    sign_in: Data<SignIn>,
+    now: TimeDependent,
+) -> Result<Reply, Failure> {
+    sign_in.sign_out(&req, &state, now.0).await
 }
 
 /// Where a sign-in ends: the page at `/callback`.
@@ -156,7 +114,7 @@ pub async fn callback(page: PageContext, who: Option<SignedIn>) -> Result<Reply,
 }
 
 /// Only in development mode, and only at an address of this machine.
-fn check_development(club: &Club, req: &HttpRequest) -> Result<(), Problem> {
-    let is_here = club.is_development && local_origin(club, req).is_some();
+fn check_development(site: &Site, req: &HttpRequest) -> Result<(), Problem> {
+    let is_here = site.is_development && local_origin(site, req).is_some();
     if is_here { Ok(()) } else { Err(Problem::not_found("path")) }
 }

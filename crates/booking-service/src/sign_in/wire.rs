@@ -1,22 +1,17 @@
 //! What sign-in and tokens look like on the wire.
 
 use chrono_tz::Tz;
+use club_sign_in::sessions::SessionRow;
 use common::{
-    problem::{Problem, Violations},
+    problem::Violations,
     time::{Timestamp, Zoned},
 };
 use deserr::Deserr;
 use serde::Serialize;
 use service_kit::database::types::{DbTimestamp, DbUuid};
-use url::form_urlencoded;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
-use super::{
-    failure::refused_by_provider,
-    provider::exchange::AuthorizationResponse,
-    queries::SessionRow,
-    tokens::{NewToken, TokenName, TokenRow},
-};
+use super::tokens::{NewToken, TokenName, TokenRow};
 use crate::auth::{ApiToken, Scope};
 
 /// How to continue a sign-in.
@@ -25,53 +20,6 @@ use crate::auth::{ApiToken, Scope};
 pub struct AuthParams {
     /// Where to send the browser.
     pub url: String,
-}
-
-/// The parameters of the callback.
-#[derive(Debug, Deserr, IntoParams)]
-#[deserr(error = Violations)]
-#[into_params(parameter_in = Query)]
-pub struct CallbackQuery {
-    /// The code, which can be exchanged once. It is missing when the provider refuses.
-    #[deserr(default)]
-    pub code: Option<String>,
-    /// The state of the sign-in.
-    pub state: String,
-    /// The provider that answers (RFC 9207).
-    #[deserr(default)]
-    pub iss: Option<String>,
-    /// Why the provider refuses (RFC 6749, section 4.1.2.1).
-    #[deserr(default)]
-    pub error: Option<String>,
-    /// How often the page of a refused sign-in has loaded itself again. Only that page sends it.
-    #[deserr(default)]
-    pub reload: Option<String>,
-}
-
-/// How often the page of a refused sign-in loads itself again, to see whether another one has finished.
-const MAX_RELOADS: usize = 3;
-
-impl CallbackQuery {
-    /// The query of the next reload of the page of a refused sign-in, if there is one. Without the code, which has been
-    /// refused.
-    pub fn next_reload(&self) -> Option<String> {
-        let reloads = self.reload.as_deref().map_or(Some(0), |text| text.parse::<usize>().ok())?;
-        (reloads < MAX_RELOADS).then(|| {
-            let mut query = form_urlencoded::Serializer::new(String::new());
-            query.append_pair("state", &self.state).append_pair("reload", &(reloads + 1).to_string()).finish()
-        })
-    }
-
-    /// The parameters of a callback that is no refusal.
-    ///
-    /// # Errors
-    /// 400 `bad-login` for a refusal, 503 `sign-in-misconfigured` when the provider refuses this service.
-    pub fn into_response(self) -> Result<AuthorizationResponse, Problem> {
-        match (self.code, self.error) {
-            (Some(code), None) => Ok(AuthorizationResponse { code, issuer: self.iss }),
-            (_, error) => Err(refused_by_provider(error.as_deref())),
-        }
-    }
 }
 
 /// A new API token.

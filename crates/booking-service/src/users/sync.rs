@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use club_directory::{DirectoryGroup, DirectoryUser, Snapshot, UserState};
+use club_sign_in::sessions::end_all_of;
 use common::time::Timestamp;
 use diesel::{prelude::*, sql_query, upsert::excluded};
 use service_kit::{
@@ -32,7 +33,7 @@ use crate::{
     club::Club,
     invitations,
     objects::GROUP,
-    schema::{api_tokens, group_admins, group_members, groups, sessions, users},
+    schema::{api_tokens, group_admins, group_members, groups, users},
 };
 
 /// Rows of one statement: databases limit the number of values.
@@ -217,9 +218,7 @@ fn save(conn: &mut AnyConnection, rows: &[UserRow], now: DbTimestamp) -> Result<
 /// Ends the sessions, tokens and feeds of users who are not active.
 fn end_access(conn: &mut AnyConnection, inactive: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
     for ids in inactive.chunks(CHUNK) {
-        diesel::update(sessions::table.filter(sessions::user_id.eq_any(ids)).filter(sessions::revoked_at.is_null()))
-            .set(sessions::revoked_at.eq(now))
-            .execute(conn)?;
+        end_all_of(conn, ids, now)?;
         diesel::update(
             api_tokens::table.filter(api_tokens::user_id.eq_any(ids)).filter(api_tokens::revoked_at.is_null()),
         )

@@ -10,8 +10,7 @@ use crate::{
     commands::on,
     harness::{ALICE, Answer, BOB, CAROL, Club, DAVE, SUSAN, id},
     issuer::{Issuer, start},
-    provider::sign_in,
-    sign_in::{Browser, HTML, both},
+    sign_in::{Browser, HTML, both, sign_in},
     sync::{start_with_file, with_members, write},
     tokens::{by_token, make_token},
 };

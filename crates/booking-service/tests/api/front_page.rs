@@ -13,8 +13,7 @@ use crate::{
         Club, SUSAN, id,
     },
     issuer::Issuer,
-    provider::sign_in,
-    sign_in::Browser,
+    sign_in::{Browser, sign_in},
 };
 
 #[path = "../../../service-kit/tests/shared/forms.rs"]

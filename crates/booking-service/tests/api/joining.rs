@@ -3,11 +3,9 @@
 
 use std::fs;
 
-use booking_service::{
-    config::{Cli, ProviderKind},
-    schema::users,
-};
+use booking_service::{config::Cli, schema::users};
 use clap::Parser;
+use club_sign_in::config::ProviderKind;
 use diesel::prelude::*;
 use serde_json::{Value, json};
 use service_kit::database::types::DbUuid;
@@ -15,8 +13,8 @@ use service_kit::database::types::DbUuid;
 use crate::{
     harness::{ALICE, BOB, Backend, Club, id},
     issuer::{CLIENT, Fault, Issuer, PUBLIC, SECRET, TOKEN, USER, start},
-    provider::{sign_in, signed_in},
-    sign_in::{Browser, HTML, both},
+    provider::signed_in,
+    sign_in::{Browser, HTML, both, sign_in},
 };
 
 fn name_of(club: &Club, user: DbUuid) -> String {

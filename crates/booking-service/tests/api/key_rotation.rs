@@ -7,8 +7,7 @@ use serde_json::json;
 use crate::{
     harness::{Answer, BOB, Club, id},
     issuer::Issuer,
-    provider::begin,
-    sign_in::{Browser, both},
+    sign_in::{Browser, begin, both},
     tokens::by_token,
 };
 
@@ -17,7 +16,7 @@ const NEW: &str = "the-new-key-of-the-installation-97ab";
 
 /// Starts another replica with these keys, and returns its index.
 fn replica(club: &mut Club, keys: &[&str]) -> usize {
-    club.config.secret_key = Some(keys.join("\n").parse().unwrap());
+    club.config.key.secret_key = Some(keys.join("\n").parse().unwrap());
     assert!(club.config.faults().is_empty(), "{:?}", club.config.faults());
     club.start_another()
 }

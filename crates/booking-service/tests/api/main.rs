@@ -4,6 +4,7 @@
 
 mod builders;
 mod harness;
+#[path = "../../../service-kit/tests/shared/issuer.rs"]
 mod issuer;
 mod process;
 mod receiver;

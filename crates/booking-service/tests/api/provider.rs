@@ -12,23 +12,10 @@ use service_kit::database::types::DbUuid;
 use uuid::Uuid;
 
 use crate::{
-    harness::{ALICE, Answer, BOB, Backend, CAROL, Club, SUSAN, id},
+    harness::{ALICE, BOB, Backend, CAROL, Club, SUSAN, id},
     issuer::{Issuer, KEYS, METADATA, TOKEN, USER, start},
-    sign_in::{Browser, HTML, both, set_state},
+    sign_in::{Browser, HTML, begin, both, set_state, sign_in},
 };
-
-/// Begins a sign-in: the address at the provider.
-pub fn begin(browser: &mut Browser) -> String {
-    let answer = browser.send("POST", "/api/authParams").expect(201);
-    assert!(answer.header("set-cookie").unwrap().starts_with("session=login."), "{answer:?}");
-    answer.json()["url"].as_str().unwrap().to_owned()
-}
-
-/// Signs in, or not.
-pub fn sign_in(browser: &mut Browser, issuer: &Issuer) -> Answer {
-    let url = begin(browser);
-    browser.get(&issuer.approve(&url))
-}
 
 /// Signs in with a new browser, and answers whose session it has.
 pub fn signed_in(club: &Club, issuer: &Issuer) -> DbUuid {

@@ -9,8 +9,7 @@ use crate::{
     harness::{ALICE, BOB, Backend, CAROL, Club, KEY, id},
     issuer::{Fault, Issuer, KEYS, Signer, TOKEN, USER, start},
     process::Process,
-    provider::sign_in,
-    sign_in::{Browser, HTML, both, ends_one_sign_in},
+    sign_in::{Browser, HTML, both, ends_one_sign_in, sign_in},
 };
 
 fn with_issuer(test: impl Fn(&Club, &Issuer)) {

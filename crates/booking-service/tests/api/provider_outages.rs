@@ -8,8 +8,7 @@ use crate::{
     harness::{Answer, BOB, Backend, Club},
     issuer::{Fault, Issuer, KEYS, METADATA, TOKEN, USER},
     process::{LONG, until},
-    provider::{begin, sign_in},
-    sign_in::{Browser, HTML, SIGN_IN_AGAIN, both},
+    sign_in::{Browser, HTML, SIGN_IN_AGAIN, begin, both, sign_in},
 };
 
 /// Asserts a 503 as in the contract, without any text of the provider.

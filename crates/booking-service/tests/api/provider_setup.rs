@@ -7,8 +7,7 @@ use crate::{
     harness::{Backend, KEY},
     issuer::{Fault, Issuer, METADATA, PUBLIC, TOKEN, query},
     process::Process,
-    provider::{begin, sign_in},
-    sign_in::{Browser, HTML},
+    sign_in::{Browser, HTML, begin, sign_in},
 };
 
 // The database plays no part in these.

@@ -3,9 +3,10 @@
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use booking_service::{
     schema::{api_tokens, sessions},
-    sign_in::{identities, queries, tokens},
+    sign_in::tokens,
 };
 use chrono::TimeDelta;
+use club_sign_in::{identities, sessions as of_users};
 use diesel::{connection::SimpleConnection, prelude::*};
 use rstest::rstest;
 use serde_json::Value;
@@ -261,12 +262,12 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     let (user, now) = (id(BOB), club.clock.now());
     plans::check(&club, |conn| {
         // The browser's and that of the request that made the token.
-        assert_eq!(queries::sessions_of(conn, user, now).unwrap().len(), 2);
+        assert_eq!(of_users::sessions_of(conn, user, now).unwrap().len(), 2);
         let token = tokens::of_user(conn, user).unwrap().remove(0).id;
         tokens::revoke_of(conn, user, token, now).unwrap();
-        assert!(!queries::is_finished(conn, "unknown").unwrap());
-        queries::end(conn, b"unknown", now).unwrap();
-        queries::end_of(conn, user, session, now).unwrap();
+        assert!(!of_users::is_finished(conn, "unknown").unwrap());
+        of_users::end(conn, b"unknown", now).unwrap();
+        of_users::end_of(conn, user, session, now).unwrap();
         identities::unlink(conn, "bob").unwrap();
     });
 }

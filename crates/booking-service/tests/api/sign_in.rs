@@ -8,11 +8,9 @@ use std::{
     sync::{OnceLock, RwLock},
 };
 
-use booking_service::{
-    schema::{sessions, spent_logins, users},
-    sign_in::queries::delete_expired,
-};
+use booking_service::schema::{sessions, spent_logins, users};
 use chrono::TimeDelta;
+use club_sign_in::sessions::delete_expired;
 use diesel::prelude::*;
 use serde_json::json;
 use service_kit::{
@@ -23,12 +21,16 @@ use service_kit::{
 
 use crate::{
     harness::{ALICE, Answer, BOB, CAROL, Club, id},
+    issuer::Issuer,
     process::until,
     real_sign_in::real::Jar,
     tokens::{by_token, make_token},
 };
 
 pub use crate::front_page::forms::HTML;
+
+/// The path to which the provider redirects.
+pub const CALLBACK: &str = "/api/callback";
 
 /// The link of the page of a failed sign-in.
 pub const SIGN_IN_AGAIN: &str = "<a class=\"button\" href=\"/sign-in?to=%2F\">Sign in again</a>";
@@ -124,6 +126,19 @@ impl<'club> Browser<'club> {
         let answer = self.clone().get("/api/users/me");
         (answer.status == 200).then(|| answer.json()["name"].as_str().unwrap().to_owned())
     }
+}
+
+/// Begins a sign-in with a provider, and answers the address to which the browser goes.
+pub fn begin(browser: &mut Browser) -> String {
+    let answer = browser.send("POST", "/api/authParams").expect(201);
+    assert!(answer.header("set-cookie").unwrap().starts_with("session=login."), "{answer:?}");
+    answer.json()["url"].as_str().unwrap().to_owned()
+}
+
+/// Signs in, or not.
+pub fn sign_in(browser: &mut Browser, issuer: &Issuer) -> Answer {
+    let url = begin(browser);
+    browser.get(&issuer.approve(&url))
 }
 
 /// The values of an answer's `Set-Cookie` headers.

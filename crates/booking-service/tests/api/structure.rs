@@ -51,7 +51,6 @@ const LAYOUT: Layout = Layout {
         "selection.rs",
         "confirmation.rs",
         "restoration.rs",
-        "identities.rs",
         "outbox.rs",
         "preparation.rs",
         "results.rs",
@@ -78,7 +77,7 @@ const LAYOUT: Layout = Layout {
         ),
         ("invitations", &["withdrawn_invitations"]),
         ("webhooks", &["webhooks", "deliveries"]),
-        ("sign_in", &["sessions", "api_tokens", "spent_logins", "identities"]),
+        ("sign_in", &["sessions", "api_tokens"]),
     ],
     foreign_writes: &[
         ForeignWrites {
@@ -103,7 +102,7 @@ const LAYOUT: Layout = Layout {
         },
         ForeignWrites {
             file: "users/sync.rs",
-            tables: &["api_tokens", "group_admins", "group_members", "groups", "sessions"],
+            tables: &["api_tokens", "group_admins", "group_members", "groups"],
             reason: "one transaction copies users and groups of the directory, and ends the access of who has left",
         },
         ForeignWrites {
@@ -117,7 +116,7 @@ const LAYOUT: Layout = Layout {
             reason: "the nonce of a feed is a column of its user, so that a suspension removes it",
         },
         ForeignWrites {
-            file: "sign_in/identities.rs",
+            file: "sign_in/changes.rs",
             tables: &["users"],
             reason: "the first sign-in of a person makes the user, if the operator allows that",
         },

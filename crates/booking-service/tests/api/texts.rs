@@ -37,7 +37,7 @@ fn every_refusal_of_a_form_is_said_in_each_language() {
         let keys = keys(catalogs);
         let of_forms =
             |code: &&&Code| matches!(code.status, 400 | 401 | 403 | 404 | 409) && !OF_PROGRAMS.contains(&code.name);
-        for code in codes::ALL.iter().chain(code::ALL).filter(of_forms) {
+        for code in codes::ALL.iter().chain(club_sign_in::codes::ALL).chain(code::ALL).filter(of_forms) {
             for key in [format!("problem-{}", code.name), format!("problem-{}-about", code.name)] {
                 assert!(keys.contains(&key), "{key} in {language}");
             }

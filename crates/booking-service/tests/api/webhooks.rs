@@ -815,7 +815,7 @@ fn webhooks_outlive_the_key_of_the_installation(#[values(Sqlite, Postgres)] back
     let new = "zyxwvutsrqponmlkjihgfedcba-9876543210";
     for (number, key) in [format!("{new}\n{}", crate::harness::KEY), new.to_owned()].into_iter().enumerate() {
         club.stop_all();
-        club.config.secret_key = Some(key.parse().unwrap());
+        club.config.key.secret_key = Some(key.parse().unwrap());
         club.start_another();
         club.clock.advance(TimeDelta::minutes(1));
         club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
@@ -823,7 +823,7 @@ fn webhooks_outlive_the_key_of_the_installation(#[values(Sqlite, Postgres)] back
         until("it is noted", || statuses(&club, &path)[0] == "delivered");
     }
     club.stop_all();
-    club.config.secret_key = Some("0123456789-another-key-of-an-installation".parse().unwrap());
+    club.config.key.secret_key = Some("0123456789-another-key-of-an-installation".parse().unwrap());
     club.start_another();
     club.by(ALICE).post(&format!("{path}/test"), json!({})).expect(201);
     until("it cannot be sent", || deliveries_of(&club, &path)[0]["attempts"] == 1);

@@ -183,6 +183,11 @@ pub async fn start(state: &Data<AppState>, club: &Club, minutes: u64, is_demo: b
     }
 }
 
+/// Copies the directory once more. The log says if that fails.
+pub async fn run_once(state: &AppState, club: &Club) {
+    attempt(state, club).await;
+}
+
 /// Returns whether the clock is wrong.
 async fn attempt(state: &AppState, club: &Club) -> bool {
     let now = state.clock.now();

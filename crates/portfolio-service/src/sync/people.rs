@@ -1,12 +1,13 @@
 //! The copy of the users.
 //!
 //! The directory decides who has a name. Another user with that name who is not in the directory is renamed. A user
-//! whose name is not a sign-in name (contract, "Types": User) does not change. All users come from the directory, so a
-//! user whom it does not list is deactivated.
+//! whose name is not a sign-in name (contract, "Types": User) does not change. A user whom it no longer lists is
+//! deactivated; one who has joined by signing in, and whom it never listed, does not change.
 
 use std::collections::{HashMap, HashSet};
 
 use club_directory::{DirectoryUser, UserState};
+use club_sign_in::sessions::end_all_of;
 use diesel::{prelude::*, upsert::excluded};
 use service_kit::{
     database::{
@@ -34,6 +35,7 @@ struct Row {
     real_name: String,
     state: i16,
     email: Option<String>,
+    in_directory: bool,
 }
 
 impl From<&DirectoryUser> for Row {
@@ -44,6 +46,7 @@ impl From<&DirectoryUser> for Row {
             real_name: user.real_name.clone().unwrap_or_default(),
             state: user.state.number().into(),
             email: user.email.clone(),
+            in_directory: true,
         }
     }
 }
@@ -57,7 +60,8 @@ pub(super) fn update(
 ) -> Result<(Changes, HashSet<DbUuid>), Error> {
     let present: Vec<Row> = users::table.select(Row::as_select()).load(conn)?;
     let listed: HashSet<_> = directory.iter().map(|user| DbUuid(user.id)).collect();
-    let unlisted = present.iter().filter(|user| user.state != DEACTIVATED && !listed.contains(&user.id));
+    let unlisted =
+        present.iter().filter(|user| user.in_directory && user.state != DEACTIVATED && !listed.contains(&user.id));
     let unlisted: Vec<_> = unlisted.map(|user| user.id).collect();
     NAMES.warn(directory);
     let directory: Vec<_> = directory.iter().filter(|user| (NAMES.accepts)(&user.name)).cloned().collect();
@@ -73,13 +77,23 @@ pub(super) fn update(
     save(conn, &changed, now)?;
     for ids in unlisted.chunks(ROWS_PER_STATEMENT) {
         diesel::update(users::table.filter(users::id.eq_any(ids)))
-            .set((users::state.eq(DEACTIVATED), users::email.eq(None::<String>), users::updated_at.eq(now)))
+            .set((
+                users::state.eq(DEACTIVATED),
+                users::in_directory.eq(false),
+                users::email.eq(None::<String>),
+                users::updated_at.eq(now),
+            ))
             .execute(conn)?;
     }
     // Without ids in the directory, whoever gets the name later is the same user, and has not consented.
-    diesel::update(users::table.filter(users::state.eq(DEACTIVATED)).filter(users::publishes_real_name.eq(true)))
-        .set((users::publishes_real_name.eq(false), users::updated_at.eq(now)))
+    let has_rights = users::publishes_real_name.eq(true).or(users::admin.eq(true));
+    diesel::update(users::table.filter(users::state.eq(DEACTIVATED)).filter(has_rights))
+        .set((users::publishes_real_name.eq(false), users::admin.eq(false), users::updated_at.eq(now)))
         .execute(conn)?;
+    let inactive: Vec<_> = target.iter().filter(|user| user.state != ACTIVE).map(|user| user.id).collect();
+    for ids in inactive.chunks(ROWS_PER_STATEMENT).chain(unlisted.chunks(ROWS_PER_STATEMENT)) {
+        end_all_of(conn, ids, now)?;
+    }
     let counts = Changes::new(&changed, |user| before.contains_key(&user.id), unlisted.len());
     Ok((counts, present.iter().chain(&target).map(|user| user.id).collect()))
 }
@@ -117,6 +131,7 @@ fn save(conn: &mut AnyConnection, rows: &[Row], now: DbTimestamp) -> Result<(), 
                     users::real_name.eq(&user.real_name),
                     users::state.eq(user.state),
                     users::email.eq(&user.email),
+                    users::in_directory.eq(user.in_directory),
                     users::created_at.eq(now),
                     users::updated_at.eq(now),
                 )
@@ -132,6 +147,7 @@ fn save(conn: &mut AnyConnection, rows: &[Row], now: DbTimestamp) -> Result<(), 
                 users::real_name.eq(excluded(users::real_name)),
                 users::state.eq(excluded(users::state)),
                 users::email.eq(excluded(users::email)),
+                users::in_directory.eq(excluded(users::in_directory)),
                 users::updated_at.eq(excluded(users::updated_at)),
             ))
             .execute(c))?;
@@ -147,7 +163,14 @@ mod tests {
     use crate::identity::is_sign_in_name;
 
     fn user(id: u128, name: &str) -> Row {
-        Row { id: DbUuid(Uuid::from_u128(id)), name: name.to_owned(), real_name: String::new(), state: 1, email: None }
+        Row {
+            id: DbUuid(Uuid::from_u128(id)),
+            name: name.to_owned(),
+            real_name: String::new(),
+            state: 1,
+            email: None,
+            in_directory: true,
+        }
     }
 
     fn names(present: &[Row], target: &[Row]) -> Vec<String> {

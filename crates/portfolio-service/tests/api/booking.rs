@@ -93,14 +93,17 @@ impl Booking {
 
     fn prepare() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let users: Vec<_> = [ALICE, BOB, CAROL]
-            .iter()
-            .map(|name| json!({"id": id(name), "name": name, "displayName": name, "state": 1}))
-            .collect();
-        let club = json!({"users": users, "groups": []}).to_string();
-        fs::write(folder.path().join("club.json"), club).unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self { address, running: None, tokens: Default::default(), folder }
+        let booking = Self { address, running: None, tokens: Default::default(), folder };
+        booking.write_directory(&[ALICE, BOB, CAROL], &json!([]));
+        booking
+    }
+
+    /// Writes the directory that it reads at the next sync.
+    pub fn write_directory(&self, users: &[&str], groups: &Value) {
+        let user = |name: &&str| json!({"id": id(name), "name": name, "displayName": name.to_uppercase(), "state": 1});
+        let club = json!({"users": users.iter().map(user).collect::<Vec<_>>(), "groups": groups});
+        fs::write(self.folder.path().join("club.json"), club.to_string()).unwrap();
     }
 
     fn started(mut self) -> Self {
@@ -371,6 +374,11 @@ fn serve(stream: &TcpStream, behavior: &RwLock<Behavior>, requests: &RwLock<Vec<
     let token = lines.find_map(|line| line.strip_prefix("authorization: Bearer ").map(str::to_owned));
     let Some(token) = token else { return };
     for _ in lines {}
+    if address.path() != "/api/events" {
+        let mut stream = stream;
+        stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").ok();
+        return;
+    }
     // Read before the request is counted, so that after the count the test knows which behavior it got.
     let behavior = {
         let mut present = behavior.write().unwrap_or_else(PoisonError::into_inner);

@@ -111,7 +111,7 @@ fn a_portfolio_without_admins_or_a_directory_is_a_warning() {
     let environment = [("ADMINS", ""), ("LOG", "warn")];
     let (out, status) = check(&[], &environment);
     assert!(status == Some(0) && out.starts_with("ok\n") && out.contains("WARN"), "{out}");
-    let warnings = ["--admins is empty", "without --directory-file or --traq-url"];
+    let warnings = ["--admins is empty", "without --directory-file, --traq-url or --booking-url"];
     assert!(warnings.iter().all(|warning| out.contains(warning)), "{out}");
     let (out, status) = check(&["--demo"], &environment);
     assert!(status == Some(0) && !warnings.iter().any(|warning| out.contains(warning)), "{out}");
@@ -159,10 +159,11 @@ fn a_secret_file_is_not_empty_and_a_readable_one_is_a_warning() {
 
 #[test]
 fn debug_output_and_help_have_no_secret() {
-    let secrets = ["database-url", "traq-token", "booking-token"];
+    let secrets = ["database-url", "traq-token", "booking-token", "secret-key", "oauth-client-secret"];
     for option in Cli::command().get_arguments() {
         let is_secret = secrets.contains(&option.get_long().unwrap_or_default());
-        assert_eq!(option.is_hide_env_values_set(), is_secret, "{option}: the help shows the environment");
+        let name = option.get_id();
+        assert_eq!(option.is_hide_env_values_set(), is_secret, "{name}: the help shows the environment");
     }
     let given: Vec<_> = secrets.iter().map(|option| format!("--{option}=canary-secret")).collect();
     let arguments = ["portfolio-service"].into_iter().chain(PUBLIC_SERVICE).chain(given.iter().map(String::as_str));

@@ -10,7 +10,7 @@ use portfolio_service::{
     config::{Cli, Config},
     schema, server,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use service_kit::{
     database::{
         AnyConnection, Url,
@@ -41,6 +41,9 @@ pub const SUSAN: &str = "susan"; // suspended
 pub const DORA: &str = "dora"; // deactivated
 const MEMBERS: [(&str, i16); 6] = [(ALICE, 1), (BOB, 1), (CAROL, 1), (DAVE, 1), (SUSAN, 2), (DORA, 0)];
 
+/// The key of every installation.
+const KEY: &str = "0123456789-abcdefghijklmnopqrstuvwxyz";
+
 /// A running service with its database and six members.
 pub struct Club {
     services: Vec<Service>,
@@ -68,6 +71,15 @@ impl Club {
 
     /// Starts one with more options, as on the command line.
     pub fn start_with(backend: Backend, options: &[&str]) -> Self {
+        if options.contains(&"--booking-url") {
+            // Without a directory, the users would be those of the booking-service.
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("members.json");
+            std::fs::write(&file, members().to_string()).unwrap();
+            let database = TestDatabase::new(backend, folder.path());
+            let options = [options, &["--directory-file", file.to_str().unwrap()]].concat();
+            return Self::start_on(&database.url.clone(), Some(database), folder, &options);
+        }
         let club = Self::start_empty(backend, options);
         club.add_members();
         club
@@ -93,6 +105,7 @@ impl Club {
         if !options.contains(&"--rate-limit") {
             arguments.extend(["--rate-limit", "0"]);
         }
+        arguments.extend(["--sign-in-rate-limit", "0", "--secret-key", KEY]);
         arguments.extend(options);
         let config = Cli::try_parse_from(arguments).unwrap().config;
         if let Ok(filter) = std::env::var("RUST_LOG") {
@@ -222,6 +235,13 @@ impl Drop for Club {
 /// The id of a member, the same in every test.
 pub fn id(member: &str) -> DbUuid {
     DbUuid(Uuid::new_v5(&Uuid::NAMESPACE_OID, member.as_bytes()))
+}
+
+/// The directory of these members.
+fn members() -> Value {
+    let member =
+        |(name, state): (&str, i16)| json!({"id": id(name), "name": name, "realName": real_name(name), "state": state});
+    json!({"users": MEMBERS.map(member), "groups": []})
 }
 
 /// The real name of a member, which no answer shows until its owner publishes it.

@@ -6,6 +6,9 @@ mod builders;
 mod front_page;
 mod harness;
 mod history;
+#[path = "../../../service-kit/tests/shared/issuer.rs"]
+#[allow(dead_code, reason = "not every crate's tests need all of it")]
+mod issuer;
 mod objects;
 
 mod accounts;
@@ -42,6 +45,7 @@ mod real_proxy;
 mod schema;
 mod secrets;
 mod service;
+mod sign_in;
 mod statements;
 mod static_files;
 mod structure;

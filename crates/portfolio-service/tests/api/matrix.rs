@@ -44,7 +44,7 @@ impl World {
     /// Returns also the index of a service that trusts the tests as a proxy, and of one that trusts another address.
     fn new(mut club: Club, issuer: &Issuer) -> (Self, [usize; 2]) {
         let group = DbUuid::new();
-        club.config.identity.oidc_issuer = Some(issuer.address.clone());
+        club.config.sign_in.oidc_issuer = Some(issuer.address.clone());
         club.config.identity.oidc_audience = Some(AUDIENCE.to_owned());
         club.config.server.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
         let groups = json!([{"id": group, "name": "graphics", "members": [BOB], "admins": [CAROL]}]);

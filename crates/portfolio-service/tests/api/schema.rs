@@ -28,7 +28,7 @@ fn every_table_can_be_read_as_the_code_declares_it(#[values(Sqlite, Postgres)] b
             };
         }
     read! {
-        idempotency_keys creations history imported_rows users accounts groups group_admins group_memberships events event_hosts event_levels
+        idempotency_keys creations history imported_rows users sessions spent_logins identities accounts groups group_admins group_memberships events event_hosts event_levels
         projects project_members contests contest_teams contest_team_members departures deleted_objects last_deletions leases
         copies
     }
@@ -45,9 +45,12 @@ fn sqlite_triggers_record_every_change_of_shown_tables() {
             "deleted_objects",
             "departures",
             "idempotency_keys",
+            "identities",
             "imported_rows",
             "last_deletions",
             "leases",
+            "sessions",
+            "spent_logins",
         ],
         &[],
     );

@@ -36,6 +36,7 @@ const LAYOUT: Layout = Layout {
     queries: &["queries.rs", "store.rs", "references.rs"],
     tables: &[
         ("users", &["users"]),
+        ("sign_in", &["sessions"]),
         ("accounts", &["accounts"]),
         ("groups", &["groups", "group_admins", "group_memberships"]),
         ("events", &["events", "event_hosts", "event_levels", "copies"]),

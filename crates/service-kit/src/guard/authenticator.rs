@@ -42,6 +42,11 @@ pub trait Authenticator: Send + Sync + Sized + 'static {
     /// of one user, or with one credential whose user is not known, share a part of the database threads.
     fn credential(&self) -> Option<&str>;
 
+    /// Whether a bad credential is refused. Otherwise whoever has one is anonymous.
+    fn refuses_bad_credentials(&self) -> bool {
+        true
+    }
+
     /// Called once for each request whose caller is known.
     fn record_use(&self, _caller: &Self::Caller) {}
 }

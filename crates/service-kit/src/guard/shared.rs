@@ -73,7 +73,8 @@ impl<A: Authenticator> Shared<A> {
         let (limit, mut owner) = (&self.state.look_up_limit, self.owner());
         let is_unknown = matches!(owner, JobOwner::Credential(_));
         if is_unknown {
-            if self.authenticator.credential().is_some_and(|credential| limit.was_refused(credential)) {
+            let was_refused = self.authenticator.credential().is_some_and(|credential| limit.was_refused(credential));
+            if was_refused && self.authenticator.refuses_bad_credentials() {
                 return Err(Problem::new(code::BAD_CREDENTIALS).into());
             }
             limit.check(self.address.into())?;

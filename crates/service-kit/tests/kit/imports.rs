@@ -7,11 +7,12 @@ use std::{
 };
 
 /// The crates of the workspace.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "bench",
     "booking-service",
     "club-directory",
     "club-issuer",
+    "club-sign-in",
     "common",
     "import",
     "portfolio-service",

@@ -10,7 +10,10 @@ pub fn options_table(program: &clap::Command, shared: bool) -> String {
             continue;
         };
         assert_eq!(variable, flag.to_uppercase().replace('-', "_"), "as the page says");
-        let is_shared = matches!(option.get_help_heading(), Some("Server" | "Pages" | "Database" | "Directory"));
+        let is_shared = matches!(
+            option.get_help_heading(),
+            Some("Key" | "Server" | "Pages" | "Database" | "Directory" | "Sign-in")
+        );
         // The defaults of these two differ.
         if (is_shared && !matches!(flag, "bind" | "database-url")) != shared {
             continue;
@@ -28,7 +31,9 @@ pub fn options_table(program: &clap::Command, shared: bool) -> String {
         // Defaults that are not clap's are at the end of the help.
         let (mut help, default) = match help.split_once(" [default: ") {
             Some((help, default)) => {
-                (help.to_owned(), default.trim_end_matches(['.', ']']).trim_matches('`').to_owned())
+                let default = default.trim_end_matches(['.', ']']);
+                let alone = default.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+                (help.to_owned(), alone.filter(|text| !text.contains('`')).unwrap_or(default).to_owned())
             }
             None if is_flag => (help, String::new()),
             None => (help, option.get_default_values().iter().filter_map(|value| value.to_str()).collect()),

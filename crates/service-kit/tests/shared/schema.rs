@@ -72,6 +72,8 @@ fn tables(conn: &mut AnyConnection) -> Tables {
 pub fn declared() -> Tables {
     // The tables of the service that includes this file, and those that every service has.
     let source = [
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../club-sign-in/src/schema.rs")),
+        // After the one before, which has a part of its tables.
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/schema.rs")),
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../service-kit/src/database/schema.rs")),
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../import/src/schema.rs")),

@@ -10,7 +10,8 @@ use std::{
 use service_kit::maintenance::tables::TableInfo;
 
 /// Tables that crates write which both services use.
-const TABLES_OF_CRATES: &[&str] = &["creations", "history", "idempotency_keys", "imported_rows", "leases"];
+const TABLES_OF_CRATES: &[&str] =
+    &["creations", "history", "idempotency_keys", "identities", "imported_rows", "leases", "spent_logins"];
 
 /// The layout of a service.
 pub struct Layout {

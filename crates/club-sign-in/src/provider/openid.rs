@@ -10,10 +10,11 @@ use serde_json::Value;
 use service_kit::credentials::Keys;
 
 use super::{claims, exchange::AuthorizationResponse, http::Http, oauth};
-use crate::sign_in::failure::{refused, unavailable};
+use crate::failure::{refused, unavailable};
 use crate::{
     config::{ClientAuth, ProviderSettings},
-    sign_in::{identities::Identity, pending::PendingSignIn},
+    identities::Identity,
+    pending::PendingSignIn,
 };
 
 /// An OpenID Connect issuer.

@@ -1,5 +1,6 @@
 //! A sign-in provider for the tests: a real server for OpenID Connect and plain OAuth 2.0. It checks that its clients
-//! follow the rules, and breaks its own rules if a test says so.
+//! follow the rules, and breaks its own rules if a test says so. Both services include this file in their tests, by its
+//! path.
 
 use std::{
     collections::HashMap,
@@ -18,7 +19,10 @@ use ring::{
 use serde_json::{Value, json};
 use url::{Url, form_urlencoded};
 
-use crate::harness::{Backend, Club};
+use crate::{
+    harness::{Backend, Club},
+    sign_in::CALLBACK,
+};
 
 pub const CLIENT: &str = "club";
 pub const SECRET: &str = "the secret of the client & co";
@@ -217,7 +221,7 @@ impl Issuer {
         let sent: HashMap<_, _> = url.query_pairs().into_owned().collect();
         assert_eq!(sent["response_type"], "code", "{address}");
         assert_eq!(sent["client_id"], CLIENT, "{address}");
-        assert_eq!(sent["redirect_uri"], format!("{PUBLIC}/api/callback"), "{address}");
+        assert_eq!(sent["redirect_uri"], format!("{PUBLIC}{CALLBACK}"), "{address}");
         assert_eq!(sent["code_challenge_method"], "S256", "{address}");
         assert_eq!(sent["code_challenge"].len(), 43, "{address}");
         assert!(sent["state"].len() >= 43, "{address}");
@@ -231,7 +235,7 @@ impl Issuer {
             redirect: sent["redirect_uri"].clone(),
         };
         now.grants.insert(code.clone(), grant);
-        format!("/api/callback?{}", query(&[("code", &code), ("state", &sent["state"])]))
+        format!("{CALLBACK}?{}", query(&[("code", &code), ("state", &sent["state"])]))
     }
 
     fn serve(&self, stream: TcpStream) {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::sign_in::failure::unavailable;
+use crate::failure::unavailable;
 
 /// The most threads that wait for the provider, so that a slow provider does not occupy all of them.
 const MOST_THREADS: usize = 2;

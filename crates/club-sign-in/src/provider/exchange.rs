@@ -2,7 +2,7 @@
 
 use service_kit::database::types::DbUuid;
 
-use crate::sign_in::identities::Identity;
+use crate::identities::Identity;
 
 /// The parameters of a successful callback.
 #[derive(Debug)]

@@ -22,10 +22,10 @@ use service_kit::{
     http::origin::Origins,
 };
 
-use crate::{
-    auth::{PENDING_MARK, SESSION_COOKIE, session},
-    club::Club,
-};
+use crate::site::{Service, Site};
+
+/// Prefix of the session cookie's value while it contains a pending sign-in. A session's value has no dot.
+const PENDING_MARK: &str = "login.";
 
 /// How long a sign-in may take.
 pub const MAX_AGE: TimeDelta = TimeDelta::minutes(10);
@@ -47,9 +47,6 @@ const LOGIN_COOKIE: &str = "login_";
 
 /// How many characters of the state are part of that name.
 const NAME_LENGTH: usize = 8;
-
-/// Where the provider sends the browser.
-pub const CALLBACK: &str = "/api/callback";
 
 /// The use for which the keys mark a state.
 const STATE: &str = "state";
@@ -84,13 +81,14 @@ impl PendingSignIn {
     ///
     /// # Errors
     /// When the operating system has no randomness to give.
-    pub fn begin(req: &HttpRequest, origins: &Origins, keys: &Keys, now: Timestamp) -> Result<Self, Error> {
+    pub fn begin(req: &HttpRequest, origins: &Origins, site: &Site, now: Timestamp) -> Result<Self, Error> {
         let origin = req.headers().get(header::ORIGIN).and_then(|value| value.to_str().ok());
         // A program that stores one cookie has a pending sign-in instead of the session.
-        let unfinished = req.cookie(SESSION_COOKIE).and_then(|cookie| Self::in_session(keys, cookie.value()));
-        let previous = match unfinished {
+        let Site { keys, service, .. } = site;
+        let cookie = req.cookie(service.session_cookie);
+        let previous = match cookie.and_then(|cookie| Self::in_session(keys, cookie.value())) {
             Some(unfinished) => unfinished.previous,
-            None => session(req).map(|secret| credentials::hash(&secret)),
+            None => service.session(req).map(|secret| credentials::hash(&secret)),
         };
         Ok(Self {
             state: new_state(keys)?,
@@ -105,11 +103,11 @@ impl PendingSignIn {
 
     /// The pending sign-in with this state in the browser that sent `req`.
     #[must_use]
-    pub fn from_request(req: &HttpRequest, keys: &Keys, state: &str, now: Timestamp) -> Option<Self> {
-        let (cookies, name) = (req.cookies().ok()?, cookie_name(state));
-        let has_session = session(req).is_some();
+    pub fn from_request(req: &HttpRequest, site: &Site, state: &str, now: Timestamp) -> Option<Self> {
+        let (cookies, name, keys) = (req.cookies().ok()?, cookie_name(state), &site.keys);
+        let has_session = site.service.session(req).is_some();
         let mut logins = cookies.iter().filter_map(|cookie| match cookie.name() {
-            SESSION_COOKIE if !has_session => Self::in_session(keys, cookie.value()),
+            other if other == site.service.session_cookie && !has_session => Self::in_session(keys, cookie.value()),
             other if other == name => Self::open(keys, cookie.value()),
             _ => None,
         });
@@ -132,28 +130,28 @@ impl PendingSignIn {
     /// The `Set-Cookie` values that store it in the browser that sent `req`, and that remove some of the oldest of
     /// more than [`MAX_PENDING`].
     #[must_use]
-    pub fn cookies(&self, req: &HttpRequest, club: &Club, now: Timestamp) -> Vec<String> {
-        let sealed = club.keys.seal(SEAL, serde_json::json!(self).to_string());
-        let own = set_cookie(club, &cookie_name(&self.state), sealed, "/", Some((now, MAX_AGE)));
-        let surplus = surplus(req, &club.keys, now);
+    pub fn cookies(&self, req: &HttpRequest, site: &Site, now: Timestamp) -> Vec<String> {
+        let sealed = site.keys.seal(SEAL, serde_json::json!(self).to_string());
+        let own = set_cookie(site, &cookie_name(&self.state), sealed, "/", Some((now, MAX_AGE)));
+        let surplus = surplus(req, &site.keys, now);
         std::iter::once(own)
-            .chain(surplus.iter().map(|name| set_cookie(club, name, String::new(), "/", None)))
+            .chain(surplus.iter().map(|name| set_cookie(site, name, String::new(), "/", None)))
             .collect()
     }
 
     /// The `Set-Cookie` that stores it as the cookie `session`.
     #[must_use]
-    pub fn session_cookie(&self, req: &HttpRequest, club: &Club, now: Timestamp) -> String {
-        let value = format!("{PENDING_MARK}{}", club.keys.seal(SEAL, serde_json::json!(self).to_string()));
+    pub fn session_cookie(&self, req: &HttpRequest, site: &Site, now: Timestamp) -> String {
+        let value = format!("{PENDING_MARK}{}", site.keys.seal(SEAL, serde_json::json!(self).to_string()));
         // Browsers send an origin with every POST, programs do not.
-        let path = if req.headers().contains_key(header::ORIGIN) { CALLBACK } else { "/" };
-        set_cookie(club, SESSION_COOKIE, value, path, Some((now, MAX_AGE)))
+        let path = if req.headers().contains_key(header::ORIGIN) { site.service.callback } else { "/" };
+        set_cookie(site, site.service.session_cookie, value, path, Some((now, MAX_AGE)))
     }
 
     /// The `Set-Cookie` that removes it from the browser.
     #[must_use]
-    pub fn no_cookie(&self, club: &Club) -> String {
-        set_cookie(club, &cookie_name(&self.state), String::new(), "/", None)
+    pub fn no_cookie(&self, site: &Site) -> String {
+        set_cookie(site, &cookie_name(&self.state), String::new(), "/", None)
     }
 }
 
@@ -203,20 +201,36 @@ fn surplus(req: &HttpRequest, keys: &Keys, now: Timestamp) -> Vec<String> {
     logins.into_iter().map(|(_, _, name)| name).collect()
 }
 
+/// The value of a session cookie with this name, valid or not. A pending sign-in is not a session.
+#[must_use]
+pub fn session(req: &HttpRequest, name: &str) -> Option<String> {
+    let cookies = req.cookies().ok()?;
+    let mut values = cookies.iter().filter(|cookie| cookie.name() == name).map(Cookie::value);
+    values.find(|value| !value.is_empty() && !value.starts_with(PENDING_MARK)).map(str::to_owned)
+}
+
+impl Service {
+    /// The value of the session cookie, valid or not.
+    #[must_use]
+    pub fn session(&self, req: &HttpRequest) -> Option<String> {
+        session(req, self.session_cookie)
+    }
+}
+
 /// The `Set-Cookie` of a session that begins now.
 #[must_use]
-pub fn session_cookie(club: &Club, secret: &str, now: Timestamp) -> String {
-    set_cookie(club, SESSION_COOKIE, secret.to_owned(), "/", Some((now, SESSION)))
+pub fn session_cookie(site: &Site, secret: &str, now: Timestamp) -> String {
+    set_cookie(site, site.service.session_cookie, secret.to_owned(), "/", Some((now, SESSION)))
 }
 
 /// The `Set-Cookie` that removes the session from the browser.
 #[must_use]
-pub fn no_session_cookie(club: &Club) -> String {
-    set_cookie(club, SESSION_COOKIE, String::new(), "/", None)
+pub fn no_session_cookie(site: &Site) -> String {
+    set_cookie(site, site.service.session_cookie, String::new(), "/", None)
 }
 
 /// Both `Max-Age` and `Expires`, because old clients know only the latter.
-fn set_cookie(club: &Club, name: &str, value: String, path: &str, lifetime: Option<(Timestamp, TimeDelta)>) -> String {
+fn set_cookie(site: &Site, name: &str, value: String, path: &str, lifetime: Option<(Timestamp, TimeDelta)>) -> String {
     let (max_age, expires) = match lifetime {
         Some((now, duration)) => (duration.num_seconds(), now.plus(duration).utc().timestamp()),
         None => (0, 0),
@@ -225,7 +239,7 @@ fn set_cookie(club: &Club, name: &str, value: String, path: &str, lifetime: Opti
         .path(path)
         .http_only(true)
         .same_site(SameSite::Lax)
-        .secure(club.is_https)
+        .secure(site.is_https)
         .max_age(Duration::seconds(max_age))
         .expires(OffsetDateTime::from_unix_timestamp(expires).unwrap_or(OffsetDateTime::UNIX_EPOCH))
         .finish()

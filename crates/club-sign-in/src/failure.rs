@@ -15,40 +15,40 @@ const BUSY: &str = "The sign-in provider has a fault or too much to do. Sign in 
 const CANCELLED: &str = "The sign-in was cancelled at the sign-in provider, or it does not let this account in.";
 
 /// The answer to every sign-in that cannot be finished. It does not say why: that would only help an attacker.
-pub(super) fn bad_login() -> Problem {
+pub(crate) fn bad_login() -> Problem {
     Problem::new(codes::BAD_LOGIN)
 }
 
 /// Like [`bad_login`], with the reason in the log.
-pub(super) fn refused(reason: &str) -> Problem {
+pub(crate) fn refused(reason: &str) -> Problem {
     log::warn!("a sign-in was refused: {reason}");
     bad_login()
 }
 
 /// Like [`refused`], for an account of which the provider does not say what this service needs.
-pub(super) fn unusable_account(reason: &str) -> Problem {
+pub(crate) fn unusable_account(reason: &str) -> Problem {
     refused(reason).detail(UNUSABLE_ACCOUNT)
 }
 
 /// 503: the provider does not work. The cause is logged.
-pub(super) fn unavailable(cause: impl Display) -> Problem {
+pub(crate) fn unavailable(cause: impl Display) -> Problem {
     Problem::new(code::UNAVAILABLE).detail(UNAVAILABLE).because(cause)
 }
 
 /// 503: this service is not registered properly at the provider. The cause is logged.
-pub(super) fn misconfigured(cause: impl Display) -> Problem {
+pub(crate) fn misconfigured(cause: impl Display) -> Problem {
     Problem::new(codes::SIGN_IN_MISCONFIGURED).because(cause)
 }
 
 /// The refusal of an authorization endpoint in the query of a callback (RFC 6749, section 4.1.2.1; OpenID Connect Core
 /// 1.0, section 3.1.2.6). The log does not quote unknown errors, because anybody can send any text.
-pub(super) fn refused_by_provider(error: Option<&str>) -> Problem {
+pub(crate) fn refused_by_provider(error: Option<&str>) -> Problem {
     let known = error.and_then(known_error);
     known.unwrap_or_else(|| refused("the provider sends neither a code nor a known error"))
 }
 
 /// The refusal of a token endpoint (RFC 6749, section 5.2).
-pub(super) fn refused_by_token_endpoint(error: &str) -> Problem {
+pub(crate) fn refused_by_token_endpoint(error: &str) -> Problem {
     // The code is the one thing in the request that came from the browser.
     let of_code = matches!(error, "invalid_grant" | "invalid_request");
     let known = if of_code { None } else { known_error(error) };
@@ -82,12 +82,12 @@ fn known_error(error: &str) -> Option<Problem> {
 }
 
 /// Whether signing in again may help.
-pub(super) fn may_be_repeated(problem: &Problem) -> bool {
+pub(crate) fn may_be_repeated(problem: &Problem) -> bool {
     problem.code() != codes::SIGN_IN_MISCONFIGURED
 }
 
 /// The key of the text that says what [`explanation`](Problem::explanation) says, if the code does not say that.
-pub(super) fn text_key(problem: &Problem) -> Option<&'static str> {
+pub(crate) fn text_key(problem: &Problem) -> Option<&'static str> {
     match problem.explanation().as_str() {
         UNUSABLE_ACCOUNT => Some("sign-in-unusable-account"),
         UNAVAILABLE => Some("sign-in-unavailable"),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use club_issuer::ClaimValue;
-use service_kit::config::{Secret, absolute_url};
+use service_kit::config::{Secret, absolute_url, whole_number};
 use url::Url;
 
 use super::providers::{ClientAuth, ProviderName};
@@ -112,10 +112,15 @@ pub struct SignInOptions {
     #[arg(long, env = "PRIVILEGED_CLAIM", value_name = "CLAIM=VALUE", global = true)]
     pub privileged_claim: Option<ClaimValue>,
 
-    /// Redirect URL as registered at the provider: below the public URL, ending in `/api/callback` [default:
-    /// `PUBLIC_URL/api/callback`].
+    /// Redirect URL as registered at the provider: below the public URL, ending like the default [default: below
+    /// `PUBLIC_URL`, as the log says at the start].
     #[arg(long, env = "OAUTH_REDIRECT_URL", value_name = "URL", global = true, value_parser = absolute_url)]
     pub oauth_redirect_url: Option<Url>,
+
+    /// Requests a minute that each replica accepts from one address to begin or finish sign-ins. 0 means no limit.
+    #[arg(global = true, long, env = "SIGN_IN_RATE_LIMIT", value_name = "N", default_value_t = 60,
+          value_parser = whole_number(0..=u32::MAX))]
+    pub sign_in_rate_limit: u32,
 }
 
 /// Who becomes a member by signing in with a provider (contract, "Who may become a member").

@@ -18,10 +18,11 @@ use super::{
     people,
     token_answer::{self, Tokens},
 };
-use crate::sign_in::failure::{refused_by_token_endpoint, unavailable};
+use crate::failure::{refused_by_token_endpoint, unavailable};
 use crate::{
     config::{Addresses, ClientAuth, ProviderSettings},
-    sign_in::{identities::Identity, pending::PendingSignIn},
+    identities::Identity,
+    pending::PendingSignIn,
 };
 
 /// What OpenID Connect adds to the answer of the token endpoint.

@@ -4,17 +4,11 @@ use actix_web::{HttpRequest, http::header};
 use chrono::TimeDelta;
 use common::{problem::Problem, time::Timestamp};
 use serde::{Deserialize, Serialize};
-use service_kit::{
-    credentials::{self, Keys},
-    database::types::DbUuid,
-};
+use service_kit::{credentials, database::types::DbUuid};
 use url::{Host, Url, form_urlencoded};
 use uuid::Uuid;
 
-use crate::{
-    club::Club,
-    sign_in::{failure::bad_login, pending::PendingSignIn},
-};
+use crate::{failure::bad_login, pending::PendingSignIn, site::Site};
 
 /// The path of the development page.
 pub const DEVELOPMENT_PAGE: &str = "/dev/sign-in";
@@ -26,8 +20,8 @@ const CODE_LASTS: TimeDelta = TimeDelta::minutes(2);
 const SEAL: &str = "code";
 
 /// The address of the page for a sign-in.
-pub(super) fn address(club: &Club, req: &HttpRequest, login: &PendingSignIn) -> String {
-    let origin = local_origin(club, req).unwrap_or_else(|| club.origin.clone());
+pub(super) fn address(site: &Site, req: &HttpRequest, login: &PendingSignIn) -> String {
+    let origin = local_origin(site, req).unwrap_or_else(|| site.origin.clone());
     let query = query(&[("state", &login.state), ("nonce", &login.nonce)]);
     format!("{origin}{DEVELOPMENT_PAGE}?{query}")
 }
@@ -36,8 +30,8 @@ pub(super) fn address(club: &Club, req: &HttpRequest, login: &PendingSignIn) -> 
 ///
 /// # Errors
 /// 400 `bad-login` for a code of another sign-in, or an expired one.
-pub(super) fn exchange(club: &Club, code: &str, login: &PendingSignIn, now: Timestamp) -> Result<DbUuid, Problem> {
-    let choice: Option<Choice> = club.keys.open(SEAL, code).and_then(|json| serde_json::from_str(&json).ok());
+pub(super) fn exchange(site: &Site, code: &str, login: &PendingSignIn, now: Timestamp) -> Result<DbUuid, Problem> {
+    let choice: Option<Choice> = site.keys.open(SEAL, code).and_then(|json| serde_json::from_str(&json).ok());
     choice
         .filter(|choice| credentials::same(&choice.nonce, &login.nonce) && now.micros() < choice.expires_micros)
         .map(|choice| DbUuid(choice.user))
@@ -54,10 +48,10 @@ struct Choice {
 
 /// The address that finishes a sign-in as `user`, relative to the origin.
 #[must_use]
-pub fn callback(keys: &Keys, user: DbUuid, state: &str, nonce: &str, now: Timestamp) -> String {
+pub fn callback(site: &Site, user: DbUuid, state: &str, nonce: &str, now: Timestamp) -> String {
     let choice = Choice { user: user.0, nonce: nonce.to_owned(), expires_micros: now.plus(CODE_LASTS).micros() };
-    let code = keys.seal(SEAL, serde_json::json!(choice).to_string());
-    format!("/api/callback?{}", query(&[("code", &code), ("state", state)]))
+    let code = site.keys.seal(SEAL, serde_json::json!(choice).to_string());
+    format!("{}?{}", site.service.callback, query(&[("code", &code), ("state", state)]))
 }
 
 /// The origin that a browser on this machine uses, or `None` for a name that is not this machine's: another site may
@@ -65,10 +59,10 @@ pub fn callback(keys: &Keys, user: DbUuid, state: &str, nonce: &str, now: Timest
 ///
 /// To the browser's cookies `localhost` and `127.0.0.1` are different hosts, so a sign-in stays with one of them.
 #[must_use]
-pub fn local_origin(club: &Club, req: &HttpRequest) -> Option<String> {
+pub fn local_origin(site: &Site, req: &HttpRequest) -> Option<String> {
     let authority = req.headers().get(header::HOST)?.to_str().ok()?;
-    if club.origin.split_once("://").is_some_and(|(_, own)| own == authority) {
-        return Some(club.origin.clone());
+    if site.origin.split_once("://").is_some_and(|(_, own)| own == authority) {
+        return Some(site.origin.clone());
     }
     let url = Url::parse(&format!("http://{authority}")).ok()?;
     let is_local = match url.host()? {

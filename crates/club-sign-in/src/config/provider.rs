@@ -10,13 +10,10 @@ use service_kit::config::{SecretOption, ServerOptions};
 use url::Url;
 
 use super::{
-    provider_settings::{Addresses, GroupAtProvider, ProviderKind, ProviderSettings},
+    options::{SignInOptions, SignInPolicy},
     providers::{OPEN_ID, PLAIN, Place, Preset, ProviderName, is_public},
-    sign_in::SignInOptions,
+    settings::{Addresses, GroupAtProvider, ProviderKind, ProviderSettings},
 };
-
-/// The path to which a provider redirects browsers (contract, "Sign-in").
-const CALLBACK: &str = "/api/callback";
 
 /// The path of an issuer's metadata (OpenID Connect Discovery 1.0, section 4).
 const METADATA: &str = "/.well-known/openid-configuration";
@@ -27,7 +24,8 @@ impl SignInOptions {
         SecretOption("oauth-client-secret", self.oauth_client_secret.as_ref(), self.oauth_client_secret_file.as_deref())
     }
 
-    /// The configured provider, if there is one. `traq` is the API of the club's traQ server.
+    /// The configured provider, if there is one. `traq` is the API of the club's traQ server, `callback` the path to which
+    /// the provider redirects browsers.
     ///
     /// # Errors
     /// The errors in the options, one line each.
@@ -35,6 +33,7 @@ impl SignInOptions {
         &self,
         server: &ServerOptions,
         traq: Option<&Url>,
+        callback: &str,
     ) -> Result<Option<ProviderSettings>, Vec<String>> {
         let mut faults = self.misplaced();
         let addresses = self.addresses(traq);
@@ -62,7 +61,7 @@ impl SignInOptions {
         if self.oauth_client_id.is_none() {
             faults.push("--oauth-client-id is needed to sign in with a provider".to_owned());
         }
-        let redirect_url = self.redirect(server, &mut faults);
+        let redirect_url = self.redirect(server, callback, &mut faults);
         let (preset, group, rules) = (self.preset(), self.group(), self.rules(&mut faults));
         let text = |option: &Option<String>, of_preset: &str| option.clone().unwrap_or_else(|| of_preset.to_owned());
         let scopes = text(&self.oauth_scopes, preset.scopes);
@@ -110,8 +109,42 @@ impl SignInOptions {
             || self.group().is_some()
     }
 
+    /// Who becomes a member by signing in.
+    #[must_use]
+    pub fn policy(&self, has_directory: bool) -> SignInPolicy {
+        let is_restricted = has_directory || self.has_rules();
+        self.sign_in.unwrap_or(if is_restricted { SignInPolicy::Directory } else { SignInPolicy::Anyone })
+    }
+
+    /// The errors in the options that say who becomes a member, one line each.
+    #[must_use]
+    pub fn policy_faults(&self, has_directory: bool, traq: Option<&Url>) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.sign_in == Some(SignInPolicy::Directory) && !has_directory && !self.has_rules() {
+            faults.push("--sign-in directory needs --directory-file or --traq-url".to_owned());
+        }
+        if self.sign_in == Some(SignInPolicy::Anyone) && self.has_rules() {
+            faults.push("--sign-in anyone and a rule on who may become a member are both given".to_owned());
+        }
+        if self.sign_in.is_none() && self.policy(has_directory) == SignInPolicy::Anyone {
+            faults.extend(self.unrestricted(traq));
+        }
+        faults
+    }
+
+    /// The warning that everybody with an account of the provider becomes a member, unless that was said.
+    #[must_use]
+    pub fn policy_warning(&self, has_directory: bool) -> Option<String> {
+        let is_default = self.sign_in.is_none() && self.policy(has_directory) == SignInPolicy::Anyone;
+        is_default.then(|| {
+            "without a directory, everybody with an account of the provider becomes a member by signing in; \
+             --sign-in anyone says that this is meant"
+                .to_owned()
+        })
+    }
+
     /// The error of a policy that nobody has chosen knowingly: everybody in the world could become a member.
-    pub(super) fn unrestricted(&self, traq: Option<&Url>) -> Option<String> {
+    fn unrestricted(&self, traq: Option<&Url>) -> Option<String> {
         self.is_public(&self.addresses(traq)).then(|| {
             let own = self.preset().restrictions.iter().map(|option| format!("{option}, "));
             format!(
@@ -212,6 +245,17 @@ impl SignInOptions {
         }
     }
 
+    /// Whether an option says that people sign in with a provider. An issuer alone does not: it may be that of bearer
+    /// tokens.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        let addresses = [&self.oauth_authorize_url, &self.oauth_token_url, &self.oauth_user_url];
+        self.provider.is_some()
+            || self.sign_in.is_some()
+            || self.has_client_options()
+            || addresses.iter().any(|address| address.is_some())
+    }
+
     fn has_client_options(&self) -> bool {
         let texts = [&self.oauth_client_id, &self.oauth_scopes, &self.oauth_name_claim, &self.oauth_id_claim];
         texts.iter().any(|text| text.is_some())
@@ -224,7 +268,7 @@ impl SignInOptions {
             || !self.oidc_trusted_audiences.is_empty()
     }
 
-    fn redirect(&self, server: &ServerOptions, faults: &mut Vec<String>) -> Option<Url> {
+    fn redirect(&self, server: &ServerOptions, callback: &str, faults: &mut Vec<String>) -> Option<Url> {
         let origin = server.public_origin();
         let public = Url::parse(&origin).ok()?;
         if is_safe(&public).is_err() {
@@ -233,19 +277,19 @@ impl SignInOptions {
                          provider";
             faults.push(fault.to_owned());
         }
-        let redirect = self.oauth_redirect_url.clone().map_or_else(|| public.join(CALLBACK).ok(), Some)?;
+        let redirect = self.oauth_redirect_url.clone().map_or_else(|| public.join(callback).ok(), Some)?;
         let is_callback = redirect.origin() == public.origin()
-            && redirect.path().ends_with(CALLBACK)
+            && redirect.path().ends_with(callback)
             && redirect.query().is_none()
             && redirect.fragment().is_none();
         if !is_callback {
-            faults.push(format!("--oauth-redirect-url must begin with {origin}/ and end with {CALLBACK}"));
+            faults.push(format!("--oauth-redirect-url must begin with {origin}/ and end with {callback}"));
         }
         Some(redirect)
     }
 
     /// What the configured provider stands for.
-    pub(super) fn preset(&self) -> Preset {
+    fn preset(&self) -> Preset {
         match self.provider {
             Some(name) => name.preset(),
             None if self.oidc_issuer.is_some() => OPEN_ID,
@@ -254,7 +298,7 @@ impl SignInOptions {
     }
 
     /// The issuer: the one that is given, else that of the named provider.
-    pub(super) fn issuer(&self) -> Option<String> {
+    fn issuer(&self) -> Option<String> {
         let of_preset = match (self.preset().place, &self.microsoft_tenant) {
             (Place::Issuer(issuer), _) => Some(issuer.to_owned()),
             (_, Some(tenant)) if self.provider == Some(ProviderName::Microsoft) => {
@@ -267,7 +311,7 @@ impl SignInOptions {
 
     /// The addresses of plain OAuth 2.0: those that are given, else those of the named provider. `traq` is the API of
     /// the traQ server.
-    pub(super) fn addresses(&self, traq: Option<&Url>) -> [Option<Url>; 3] {
+    fn addresses(&self, traq: Option<&Url>) -> [Option<Url>; 3] {
         let given = [&self.oauth_authorize_url, &self.oauth_token_url, &self.oauth_user_url];
         let of_preset = match (self.preset().place, self.provider, traq) {
             (Place::Addresses(addresses), ..) => addresses.map(|address| Url::parse(address).ok()),
@@ -283,7 +327,7 @@ impl SignInOptions {
     }
 
     /// Whether everybody in the world can have an account of the provider, also if it is not given by its name.
-    pub(super) fn is_public(&self, addresses: &[Option<Url>; 3]) -> bool {
+    fn is_public(&self, addresses: &[Option<Url>; 3]) -> bool {
         let issuer = self.issuer().and_then(|issuer| Url::parse(&issuer).ok());
         self.preset().is_public || is_public(issuer.iter().chain(&addresses[0]))
     }

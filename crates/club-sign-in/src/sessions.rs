@@ -1,10 +1,12 @@
 //! Sessions and finished sign-ins in the database.
 
+use chrono::TimeDelta;
 use common::{
     problem::{Problem, code},
     time::Timestamp,
 };
 use diesel::{
+    OptionalExtension,
     dsl::{exists, select},
     prelude::*,
     result::{DatabaseErrorKind, Error as DieselError},
@@ -16,22 +18,23 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
-    history::{Author, By},
 };
 
-use super::{
+use crate::{
+    SignInPolicy,
     failure::bad_login,
-    identities,
+    identities::{self, Users},
     pending::{MAX_AGE, PendingSignIn, SESSION},
     provider::exchange::Principal,
+    schema::{sessions, spent_logins, users},
 };
-use crate::{
-    auth::{IDLE, stay_active},
-    codes,
-    config::SignInPolicy,
-    schema::{sessions, spent_logins},
-    users::queries::{record_privilege, set_privileged},
-};
+
+/// `users.state` of an active user.
+pub const ACTIVE: i16 = 1;
+
+/// A session expires after this long without use, where uses are recorded: at most once an hour, so it may expire up to
+/// an hour early.
+pub const IDLE: TimeDelta = TimeDelta::days(14);
 
 /// The most rows of a table that [`delete_expired`] deletes at once.
 const STEP: i64 = 500;
@@ -47,6 +50,7 @@ pub fn finish(
     login: &PendingSignIn,
     principal: &Principal,
     policy: SignInPolicy,
+    service: &Users,
     secret: &str,
     now: Timestamp,
 ) -> Result<DbUuid, Error> {
@@ -64,9 +68,9 @@ pub fn finish(
     let user = match principal {
         Principal::User(user) => *user,
         Principal::Identity(identity) => {
-            let user = identities::user_of(conn, identity, policy, now)?;
+            let user = identities::user_of(conn, identity, policy, service, now)?;
             if let Some(is_privileged) = identity.is_privileged {
-                follow_provider(conn, user, is_privileged, DbTimestamp(now))?;
+                (service.set_privileged)(conn, user, is_privileged, DbTimestamp(now))?;
             }
             user
         }
@@ -88,21 +92,32 @@ pub fn finish(
     Ok(user)
 }
 
-/// Grants or revokes the privilege as the provider says. The last privileged user keeps it.
-fn follow_provider(conn: &mut AnyConnection, user: DbUuid, is_privileged: bool, now: DbTimestamp) -> Result<(), Error> {
-    match set_privileged(conn, user, is_privileged) {
-        Ok(true) => {
-            let by = Author { actor: Some(user), ..Author::new(By::Session, now) };
-            record_privilege(conn, user, is_privileged, &by)
-        }
-        Err(Error::Problem(problem)) if problem.code() == codes::LAST_PRIVILEGED => {
-            log::warn!(
-                "the user {user} stays privileged, as the last one, although the sign-in provider says otherwise"
-            );
-            Ok(())
-        }
-        other => other.map(|_| ()),
-    }
+/// Locks an active user until the end of the transaction. A concurrent suspension waits for it, and then also revokes
+/// what this transaction created for the user.
+///
+/// # Errors
+/// 403 for an inactive account.
+pub fn stay_active(conn: &mut AnyConnection, user: DbUuid) -> Result<(), Error> {
+    let state = users::table.find(user).select(users::state);
+    let state: Option<i16> = match conn {
+        AnyConnection::Postgresql(pg) => state.for_no_key_update().first(pg).optional()?,
+        // The transaction is the only writer.
+        AnyConnection::Sqlite(sqlite) => state.first(sqlite).optional()?,
+    };
+    if state == Some(ACTIVE) { Ok(()) } else { Err(Problem::new(code::ACCOUNT_INACTIVE).into()) }
+}
+
+/// The active user of the session with this secret, if it has not ended.
+pub fn owner(conn: &mut AnyConnection, secret: &str, now: Timestamp) -> Result<Option<DbUuid>, Error> {
+    let live = sessions::table
+        .filter(sessions::token_hash.eq(credentials::hash(secret)))
+        .filter(sessions::revoked_at.is_null())
+        .filter(sessions::expires_at.gt(DbTimestamp(now)))
+        .filter(sessions::last_used_at.gt(DbTimestamp(now.plus(-IDLE))));
+    let user: Option<DbUuid> = live.select(sessions::user_id).first(conn).optional()?;
+    let Some(user) = user else { return Ok(None) };
+    let state: Option<i16> = users::table.find(user).select(users::state).first(conn).optional()?;
+    Ok(Some(user).filter(|_| state == Some(ACTIVE)))
 }
 
 /// Whether the sign-in with this state has been finished. The record is deleted once the sign-in would have expired.
@@ -116,6 +131,13 @@ pub fn end(conn: &mut AnyConnection, hash: &[u8], now: Timestamp) -> Result<(), 
     diesel::update(sessions::table.filter(sessions::token_hash.eq(hash)).filter(sessions::revoked_at.is_null()))
         .set(sessions::revoked_at.eq(DbTimestamp(now)))
         .execute(conn)?;
+    Ok(())
+}
+
+/// Ends all sessions of a user.
+pub fn end_all_of(conn: &mut AnyConnection, users: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
+    let live = sessions::table.filter(sessions::user_id.eq_any(users)).filter(sessions::revoked_at.is_null());
+    diesel::update(live).set(sessions::revoked_at.eq(now)).execute(conn)?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::http::Http;
-use crate::{config::GroupAtProvider, sign_in::failure::unavailable};
+use crate::{config::GroupAtProvider, failure::unavailable};
 
 /// Whether the owner of a token is in a group.
 ///

@@ -6,10 +6,7 @@ use serde_json::Value;
 use service_kit::database::types::DbUuid;
 use uuid::Uuid;
 
-use crate::{
-    config::ProviderSettings,
-    sign_in::{failure::unusable_account, identities::Identity},
-};
+use crate::{config::ProviderSettings, failure::unusable_account, identities::Identity};
 
 /// The identity that the claims describe. `is_in_group` says whether the user is in the group at the provider whose
 /// people are members here.

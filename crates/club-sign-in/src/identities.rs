@@ -9,7 +9,10 @@
 //!   ([`unlink`]).
 
 use club_issuer::joining;
-use common::{problem::Problem, time::Timestamp};
+use common::{
+    problem::{Problem, code},
+    time::Timestamp,
+};
 use diesel::{
     OptionalExtension,
     prelude::*,
@@ -24,14 +27,23 @@ use service_kit::{
 };
 
 use crate::{
-    auth::ACTIVE,
-    codes,
-    config::SignInPolicy,
-    expressions::lower,
-    groups::changes::join_everyone,
+    SignInPolicy, codes,
     schema::{identities, users},
-    users::queries::no_user_called,
 };
+
+diesel::define_sql_function! {
+    /// Lower case of ASCII letters, as the index `users_name_lower` has it.
+    fn lower(text: diesel::sql_types::Text) -> Text;
+}
+
+/// The users of a service, as far as sign-in does not know their tables.
+#[derive(Debug)]
+pub struct Users {
+    /// Inserts the user of an identity, with this id and name; see [`retry_if_exists`].
+    pub create: fn(&mut AnyConnection, &Identity, DbUuid, &str, DbTimestamp) -> Result<(), Error>,
+    /// Grants or revokes the privilege, as the provider says at a sign-in.
+    pub set_privileged: fn(&mut AnyConnection, DbUuid, bool, DbTimestamp) -> Result<(), Error>,
+}
 
 /// An account at a provider, as the provider describes it.
 #[derive(Debug, Clone)]
@@ -67,6 +79,7 @@ pub fn user_of(
     conn: &mut AnyConnection,
     identity: &Identity,
     policy: SignInPolicy,
+    service: &Users,
     now: Timestamp,
 ) -> Result<DbUuid, Error> {
     let linked_user = identities::table.find((&identity.provider, &identity.subject)).select(identities::user_id);
@@ -88,9 +101,9 @@ pub fn user_of(
             // A concurrent sign-in of the same identity was faster.
             Some(subject) if subject == identity.subject => return Ok(user),
             Some(_) if must_be_listed => return Err(Problem::new(codes::NAME_TAKEN).into()),
-            Some(_) => create_user(conn, identity, Some(user), now)?,
+            Some(_) => create_user(conn, identity, Some(user), service, now)?,
         },
-        None => create_user(conn, identity, None, now)?,
+        None => create_user(conn, identity, None, service, now)?,
     };
     retry_if_exists(
         diesel::insert_into(identities::table)
@@ -156,7 +169,7 @@ fn has_name(conn: &mut AnyConnection, name: &str) -> Result<bool, Error> {
 /// 404 for an unknown name.
 pub fn unlink(conn: &mut AnyConnection, name: &str) -> Result<bool, Error> {
     let user: Option<DbUuid> = users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?;
-    let user = user.ok_or_else(|| no_user_called(name))?;
+    let user = user.ok_or_else(|| Problem::new(code::NOT_FOUND).detail(format!("There is no user {name:?}.")))?;
     Ok(diesel::delete(identities::table.filter(identities::user_id.eq(user))).execute(conn)? > 0)
 }
 
@@ -186,24 +199,12 @@ fn create_user(
     conn: &mut AnyConnection,
     identity: &Identity,
     namesake: Option<DbUuid>,
+    service: &Users,
     now: Timestamp,
 ) -> Result<DbUuid, Error> {
     let id = if namesake == Some(identity.id) { DbUuid::new() } else { identity.id };
-    retry_if_exists(
-        diesel::insert_into(users::table)
-            .values((
-                users::id.eq(id),
-                users::name.eq(free_name(conn, identity)?),
-                users::display_name.eq(&identity.display_name),
-                users::icon.eq(""),
-                users::state.eq(ACTIVE),
-                users::privileged.eq(false),
-                users::created_at.eq(DbTimestamp(now)),
-                users::updated_at.eq(DbTimestamp(now)),
-            ))
-            .execute(conn),
-    )?;
-    join_everyone(conn, id, DbTimestamp(now))?;
+    let name = free_name(conn, identity)?;
+    (service.create)(conn, identity, id, &name, DbTimestamp(now))?;
     Ok(id)
 }
 
@@ -220,7 +221,10 @@ fn free_name(conn: &mut AnyConnection, identity: &Identity) -> Result<String, Er
 }
 
 /// Makes the transaction run again if a concurrent sign-in of the same identity has inserted the row.
-fn retry_if_exists(inserted: Result<usize, DieselError>) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::Stale`] in this case, and any other error of the database.
+pub fn retry_if_exists(inserted: Result<usize, DieselError>) -> Result<(), Error> {
     match inserted {
         Err(DieselError::DatabaseError(DatabaseErrorKind::UniqueViolation, _)) => Err(Error::Stale),
         other => other.map(|_| ()).map_err(Error::from),

@@ -23,10 +23,11 @@ use actix_web::HttpRequest;
 use common::{problem::Problem, time::Timestamp};
 
 use self::exchange::{AuthorizationResponse, Principal};
-use super::{failure::unavailable, pending::PendingSignIn};
 use crate::{
-    club::Club,
-    config::{Config, ProviderKind},
+    config::{ProviderKind, ProviderSettings},
+    failure::unavailable,
+    pending::PendingSignIn,
+    site::Site,
 };
 
 /// The longest time that one request waits for a provider.
@@ -46,20 +47,17 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// The provider of a configuration. Sends no request yet.
-    ///
-    /// # Errors
-    /// The faults of the options, in one line.
-    pub fn new(config: &Config) -> Result<Self, String> {
-        let settings = config.provider().map_err(|faults| faults.join("; "))?;
-        Ok(match settings {
+    /// The provider of these settings. Sends no request yet.
+    #[must_use]
+    pub fn new(settings: Option<ProviderSettings>, is_development: bool) -> Self {
+        match settings {
             Some(settings) => match settings.kind.clone() {
                 ProviderKind::OpenId { issuer } => Self::OpenId(Box::new(openid::OpenId::new(issuer, settings))),
                 ProviderKind::OAuth(addresses) => Self::OAuth(Box::new(oauth::OAuth::new(*addresses, settings))),
             },
-            None if config.is_development() => Self::Development,
+            None if is_development => Self::Development,
             None => Self::Missing,
-        })
+        }
     }
 
     /// Logs what must agree with the registration at the provider, and fetches the metadata of an issuer, so that a
@@ -80,12 +78,12 @@ impl Provider {
     ///
     /// # Errors
     /// 503 when there is no provider, or its metadata cannot be fetched.
-    pub async fn address(&self, club: &Club, req: &HttpRequest, login: &PendingSignIn) -> Result<String, Problem> {
+    pub async fn address(&self, site: &Site, req: &HttpRequest, login: &PendingSignIn) -> Result<String, Problem> {
         match self {
             Self::Missing => Err(unavailable("there is no sign-in provider")),
-            Self::Development => Ok(development::address(club, req, login)),
-            Self::OAuth(provider) => Ok(provider.address(&club.keys, login)),
-            Self::OpenId(provider) => in_time(provider.address(&club.keys, login)).await,
+            Self::Development => Ok(development::address(site, req, login)),
+            Self::OAuth(provider) => Ok(provider.address(&site.keys, login)),
+            Self::OpenId(provider) => in_time(provider.address(&site.keys, login)).await,
         }
     }
 
@@ -97,19 +95,19 @@ impl Provider {
     /// is not understood.
     pub async fn exchange(
         &self,
-        club: &Club,
+        site: &Site,
         response: AuthorizationResponse,
         login: &PendingSignIn,
         now: Timestamp,
     ) -> Result<Principal, Problem> {
         match self {
             Self::Missing => Err(unavailable("there is no sign-in provider")),
-            Self::Development => development::exchange(club, &response.code, login, now).map(Principal::User),
+            Self::Development => development::exchange(site, &response.code, login, now).map(Principal::User),
             Self::OAuth(provider) => {
-                in_time(provider.exchange(&club.keys, response.code, login)).await.map(Principal::Identity)
+                in_time(provider.exchange(&site.keys, response.code, login)).await.map(Principal::Identity)
             }
             Self::OpenId(provider) => {
-                in_time(provider.exchange(&club.keys, response, login, now)).await.map(Principal::Identity)
+                in_time(provider.exchange(&site.keys, response, login, now)).await.map(Principal::Identity)
             }
         }
     }
