@@ -50,6 +50,9 @@ common::codes! {
     /// 409: more webhooks than the club may have.
     TOO_MANY_WEBHOOKS = 409 "too-many-webhooks", "There are too many webhooks",
         "A club has at most 100 webhooks. Delete one that is not needed.";
+    /// 409: more invitations than the club may have.
+    TOO_MANY_INVITATIONS = 409 "too-many-invitations", "There are too many invitations",
+        "A club has at most 100 invitations by which somebody can still join. Delete one that is not needed.";
     /// 409: more tags than an event may have.
     TOO_MANY_TAGS = 409 "too-many-tags", "There are too many tags",
         "An event has at most 100 tags. Remove one that is not needed.";

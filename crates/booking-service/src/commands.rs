@@ -27,7 +27,9 @@ use crate::{
     auth::Scope,
     club::Club,
     config::{Cli, Command, Config, ScopeArg, TokenCommand, UserCommand, WebhookCommand},
-    import, schema, server,
+    import,
+    join_links::{self, NewInvitation},
+    schema, server,
     sign_in::tokens::{self, TokenRow},
     users::{self, queries::User},
     webhooks::{self, RequestWebhook},
@@ -41,6 +43,7 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Sync(options) => sync(config, &options).await,
         Command::Import(options) => import(config, options).await,
         Command::Token(command) => token(config, command).await,
+        Command::Invite { privileged, uses, days } => invite(config, NewInvitation { uses, days, privileged }).await,
         Command::Webhook(command) => webhook(config, command).await,
         Command::User(command) => user(config, command).await,
         Command::Common(command) => return command_context(config).run(command).await,
@@ -121,6 +124,15 @@ async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandErro
             Ok(db.write(JobOwner::Internal, move |conn| tokens::revoke(conn, id, now)).await?)
         }
     }
+}
+
+async fn invite(config: &Config, new: NewInvitation) -> Result<(), CommandError> {
+    let (db, now) = (command_context(config).open_existing().await?, DbTimestamp(Clock::default().now()));
+    let created = db.write(JobOwner::Internal, move |conn| {
+        join_links::create_recorded(conn, new, &Author::new(By::Command, now), now)
+    });
+    let (_, secret) = created.await?;
+    print(&[join_links::address(&config.server.public_origin(), &secret)])
 }
 
 /// A token as a line of tab-separated fields. The name comes last because its owner chose it.

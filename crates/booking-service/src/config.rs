@@ -57,6 +57,18 @@ pub enum Command {
     /// Create webhooks
     #[command(subcommand)]
     Webhook(WebhookCommand),
+    /// Print a link by which somebody becomes a member by signing in; it is not shown again
+    Invite {
+        /// Whoever joins by it is privileged.
+        #[arg(long)]
+        privileged: bool,
+        /// How many people may join by it.
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_number::<u16>(1..=1000))]
+        uses: u16,
+        /// Days until it ends.
+        #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = whole_number::<u16>(1..=90))]
+        days: u16,
+    },
     /// List users, grant the privilege, and unlink accounts of the sign-in provider
     #[command(subcommand)]
     User(UserCommand),

@@ -15,10 +15,11 @@
 //! 8. [`polls`]: candidate slots, answers, confirmation as an event
 //! 9. [`history`]: who changed what
 //! 10. [`ical`]: the personal calendar feed
-//! 11. [`sign_in`]: sign-in providers, identities, sessions, API tokens
-//! 12. [`board`]: rooms and events of a day or a week as a page
-//! 13. [`webhooks`]: programs and channels that are told what has changed
-//! 14. [`pages`]: the pages on which members act
+//! 11. [`join_links`]: invitations by which people become members
+//! 12. [`sign_in`]: sign-in providers, identities, sessions, API tokens
+//! 13. [`board`]: rooms and events of a day or a week as a page
+//! 14. [`webhooks`]: programs and channels that are told what has changed
+//! 15. [`pages`]: the pages on which members act
 //!
 //! [`server`] assembles them, [`commands`] is the command line, [`demo`] fills an empty database with an example club,
 //! [`import`] copies the data of the system that the service replaces.
@@ -47,6 +48,7 @@ pub mod events;
 pub mod groups;
 pub mod history;
 pub mod ical;
+pub mod join_links;
 pub mod pages;
 pub mod polls;
 pub mod rooms;

@@ -24,5 +24,8 @@ pub static TAG: Kind = Kind { name: "tag", hidden: &["tagId"] };
 /// A user, of whom only the privilege changes here.
 pub static USER: Kind = Kind { name: "user", hidden: &["userId", "name", "displayName", "icon", "state"] };
 
+/// A link by which people become members.
+pub static INVITATION: Kind = Kind { name: "invitation", hidden: &["invitationId"] };
+
 /// A webhook. Its address is left out, which may be secret, and what the service itself notes about its deliveries.
 pub static WEBHOOK: Kind = Kind { name: "webhook", hidden: &["webhookId", "url", "failingSince"] };

@@ -15,6 +15,7 @@ pub const TABLES: &[TableInfo] = service_kit::tables! {
     tags places rooms room_admins event_series event_series_admins skipped_occurrences events event_admins event_tags attendees
     withdrawn_invitations draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers
     draft_event_choices webhooks deliveries
+    invitations
 };
 
 diesel::table! {
@@ -25,6 +26,14 @@ diesel::table! {
         feed_nonce -> Nullable<Text>, created_at -> DbTimestamp, updated_at -> DbTimestamp,
         imported_feed_hash -> Nullable<Binary>, in_directory -> Bool, display_name_changed_at -> DbTimestamp,
         email -> Nullable<Text>,
+    }
+}
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::{DbTimestamp, DbUuid};
+    invitations (id) {
+        id -> DbUuid, secret_hash -> Binary, uses -> Integer, used -> Integer, privileged -> Bool,
+        created_by -> Nullable<DbUuid>, created_at -> DbTimestamp, expires_at -> DbTimestamp,
     }
 }
 // As in `club_sign_in`: Diesel joins only tables of one crate.

@@ -30,7 +30,7 @@ use crate::{
     club::Club,
     codes,
     config::Config,
-    deletion, demo, events, groups, history, ical,
+    deletion, demo, events, groups, history, ical, join_links,
     last_use::LastUse,
     limits::Limits,
     pages, polls, rooms, series, sign_in, tags, users, version, webhooks,
@@ -59,7 +59,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     navigation: pages::NAVIGATION,
     page_parameters: pages::PARAMETERS,
     problem_page: |req| flow::problem_page(req).or_else(|| board::problem_page(req)),
-    page_paths: &["/board", "/dev/sign-in"],
+    page_paths: &["/board", "/dev/sign-in", sign_in::JOIN],
     front_pages,
     front_page_paths: pages::PATHS,
     front_form_paths: pages::FORM_PATHS,
@@ -99,6 +99,7 @@ fn routes(config: &mut ServiceConfig<'_>) {
             )
             .service(scope("/tags").configure(tags::routes))
             .service(scope("/webhooks").configure(webhooks::routes))
+            .service(scope("/invitations").configure(join_links::routes))
             .configure(history::routes)
             .configure(events::routes_of_activity)
             .configure(ical::routes)

@@ -43,6 +43,19 @@ pub struct Users {
     pub create: fn(&mut AnyConnection, &Identity, DbUuid, &str, DbTimestamp) -> Result<(), Error>,
     /// Grants or revokes the privilege, as the provider says at a sign-in.
     pub set_privileged: fn(&mut AnyConnection, DbUuid, bool, DbTimestamp) -> Result<(), Error>,
+    /// Locks the invitation with this secret, if somebody may join by it.
+    pub invitation: fn(&mut AnyConnection, &str, DbTimestamp) -> Result<Option<Invitation>, Error>,
+    /// Uses the invitation for this user.
+    pub accept: fn(&mut AnyConnection, Invitation, DbUuid, DbTimestamp) -> Result<(), Error>,
+}
+
+/// An invitation by which somebody may join.
+#[derive(Debug, Clone, Copy)]
+pub struct Invitation {
+    /// Its id.
+    pub id: DbUuid,
+    /// Whether it makes privileged.
+    pub is_privileged: bool,
 }
 
 /// An account at a provider, as the provider describes it.
@@ -64,6 +77,8 @@ pub struct Identity {
     pub address: Option<String>,
     /// Whether a rule makes the person a member.
     pub is_admitted: bool,
+    /// Whether an invitation does.
+    pub is_invited: bool,
     /// The name to show.
     pub display_name: String,
     /// Whether the user is privileged, if the provider decides (`--privileged-claim`).
@@ -82,17 +97,25 @@ pub fn user_of(
     service: &Users,
     now: Timestamp,
 ) -> Result<DbUuid, Error> {
-    let linked_user = identities::table.find((&identity.provider, &identity.subject)).select(identities::user_id);
-    let linked_user: Option<DbUuid> = linked_user.first(conn).optional()?;
+    let link = identities::table.find((&identity.provider, &identity.subject));
+    let link: Option<(DbUuid, bool)> =
+        link.select((identities::user_id, identities::invited)).first(conn).optional()?;
+    let (linked_user, was_invited) = (link.map(|(user, _)| user), link.is_some_and(|(_, invited)| invited));
     let existing = match linked_user {
         Some(user) => Some(user),
         None => find_user(conn, identity)?,
     };
-    let must_be_listed = policy == SignInPolicy::Directory && !identity.is_admitted;
+    let is_admitted = identity.is_admitted || identity.is_invited || was_invited;
+    let must_be_listed = policy == SignInPolicy::Directory && !is_admitted;
     if must_be_listed {
         check_listed(conn, identity, existing, linked_user.is_some())?;
     }
     if let Some(user) = linked_user {
+        if identity.is_invited && !was_invited {
+            diesel::update(identities::table.find((&identity.provider, &identity.subject)))
+                .set(identities::invited.eq(true))
+                .execute(conn)?;
+        }
         return Ok(user);
     }
     let user = match existing {
@@ -112,6 +135,7 @@ pub fn user_of(
                 identities::subject.eq(&identity.subject),
                 identities::user_id.eq(user),
                 identities::created_at.eq(DbTimestamp(now)),
+                identities::invited.eq(identity.is_invited),
             ))
             .execute(conn),
     )?;

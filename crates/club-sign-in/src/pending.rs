@@ -70,6 +70,9 @@ pub struct PendingSignIn {
     /// The address of the page of this service to which the browser returns; `None` for the usual one.
     #[serde(default)]
     pub page: Option<String>,
+    /// The secret of the invitation by which the person comes.
+    #[serde(default)]
+    pub invitation: Option<String>,
     /// The key that encrypts it.
     #[serde(skip)]
     pub key: KeyIndex,
@@ -96,6 +99,7 @@ impl PendingSignIn {
             previous,
             origin: origin.filter(|origin| origins.is_other(origin)).map(str::to_owned),
             page: None,
+            invitation: None,
             key: KeyIndex::default(),
             expires_micros: now.plus(MAX_AGE).micros(),
         })

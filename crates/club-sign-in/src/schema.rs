@@ -25,5 +25,7 @@ diesel::table! {
 diesel::table! {
     use diesel::sql_types::*;
     use service_kit::database::types::{DbTimestamp, DbUuid};
-    identities (provider, subject) { provider -> Text, subject -> Text, user_id -> DbUuid, created_at -> DbTimestamp, }
+    identities (provider, subject) {
+        provider -> Text, subject -> Text, user_id -> DbUuid, created_at -> DbTimestamp, invited -> Bool,
+    }
 }

@@ -21,9 +21,9 @@ use service_kit::{
 };
 
 use crate::{
-    SignInPolicy,
+    SignInPolicy, codes,
     failure::bad_login,
-    identities::{self, Users},
+    identities::{self, Identity, Users},
     pending::{MAX_AGE, PendingSignIn, SESSION},
     provider::exchange::Principal,
     schema::{sessions, spent_logins, users},
@@ -68,7 +68,7 @@ pub fn finish(
     let user = match principal {
         Principal::User(user) => *user,
         Principal::Identity(identity) => {
-            let user = identities::user_of(conn, identity, policy, service, now)?;
+            let user = user_of(conn, login, identity, policy, service, now)?;
             if let Some(is_privileged) = identity.is_privileged {
                 (service.set_privileged)(conn, user, is_privileged, DbTimestamp(now))?;
             }
@@ -89,6 +89,35 @@ pub fn finish(
             sessions::expires_at.eq(DbTimestamp(now.plus(SESSION))),
         ))
         .execute(conn)?;
+    Ok(user)
+}
+
+/// The user of an identity, who may be invited.
+fn user_of(
+    conn: &mut AnyConnection,
+    login: &PendingSignIn,
+    identity: &Identity,
+    policy: SignInPolicy,
+    service: &Users,
+    now: Timestamp,
+) -> Result<DbUuid, Error> {
+    let invitation = match &login.invitation {
+        Some(secret) => (service.invitation)(conn, secret, DbTimestamp(now))?,
+        None => None,
+    };
+    let result = identities::user_of(conn, identity, policy, service, now);
+    let Some(invitation) = invitation else { return result };
+    // Nothing was written before this refusal.
+    let is_stranger = matches!(&result, Err(Error::Problem(problem)) if problem.code() == codes::NOT_A_MEMBER);
+    let user = if is_stranger {
+        let invited = Identity { is_invited: true, ..identity.clone() };
+        identities::user_of(conn, &invited, policy, service, now)?
+    } else {
+        result?
+    };
+    if is_stranger || invitation.is_privileged {
+        (service.accept)(conn, invitation, user, DbTimestamp(now))?;
+    }
     Ok(user)
 }
 

@@ -30,7 +30,13 @@ pub static SERVICE: Service = Service {
     session_cookie: "portfolio_session",
     callback: CALLBACK,
     arrival: "/",
-    users: Users { create, set_privileged },
+    users: Users {
+        create,
+        set_privileged,
+        // The booking-service has invitations.
+        invitation: |_, _, _| Ok(None),
+        accept: |_, _, _, _| Ok(()),
+    },
 };
 
 /// The paths of the pages.

@@ -11,6 +11,7 @@ mod event_form;
 mod events;
 mod groups;
 mod history;
+mod invitations;
 mod me;
 mod people;
 mod poll;
@@ -96,6 +97,7 @@ pub const PATHS: &[&str] = &[
     "/rooms/{roomID}/history",
     "/deleted",
     "/privileges",
+    "/invitations",
     "/webhooks",
     "/me",
 ];
@@ -127,6 +129,8 @@ pub const FORM_PATHS: &[&str] = &[
     "/rooms/{roomID}/delete",
     "/rooms/{roomID}/restore",
     "/privileges",
+    "/invitations",
+    "/invitations/{invitationID}/delete",
     "/webhooks/{webhookID}/test",
     "/webhooks/{webhookID}/on",
     "/webhooks/{webhookID}/deliveries/{deliveryID}/retry",
@@ -184,6 +188,8 @@ fn routes_of_rooms(config: &mut ServiceConfig) {
         .service(resource("/rooms/{roomID}/verified").post(rooms::verify))
         .service(resource("/rooms/{roomID}/delete").get(rooms::ask_to_delete).post(rooms::delete))
         .service(resource("/privileges").get(rooms::privileges).post(rooms::set_privilege))
+        .service(resource("/invitations").get(invitations::show).post(invitations::create))
+        .service(resource("/invitations/{invitationID}/delete").post(invitations::delete))
         .service(resource("/webhooks").get(webhooks::show))
         .service(resource("/webhooks/{webhookID}/test").post(webhooks::test))
         .service(resource("/webhooks/{webhookID}/on").post(webhooks::switch_on))

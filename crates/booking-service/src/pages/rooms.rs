@@ -59,6 +59,7 @@ pub async fn list(req: actix_web::HttpRequest, visit: Visit, who: SignedIn) -> R
                 @if me.privileged {
                     a.button href="/rooms/import" { (visit.text("import-rooms")) }
                     a href="/privileges" { (visit.text("privileges")) } " "
+                    a href="/invitations" { (visit.text("invitations")) } " "
                     a href="/webhooks" { (visit.text("webhooks")) }
                 }
             }

@@ -15,12 +15,18 @@ use crate::{
     auth::ACTIVE,
     codes,
     groups::changes::join_everyone,
+    join_links,
     schema::users,
     users::queries::{record_privilege, set_privileged},
 };
 
 /// The users of this service.
-pub const USERS: Users = Users { create, set_privileged: follow_provider };
+pub const USERS: Users = Users {
+    create,
+    set_privileged: follow_provider,
+    invitation: |conn, secret, now| join_links::find(conn, secret, true, now),
+    accept: join_links::accept,
+};
 
 /// Creates the user of an identity.
 fn create(

@@ -37,9 +37,14 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
         .service(handlers::revoke_token);
 }
 
-/// Registers the page of a development installation.
+/// The page of an invitation.
+pub const JOIN: &str = "/join/{secret}";
+
+/// Registers the page of a development installation, and that of an invitation.
 pub fn pages(config: &mut web::ServiceConfig) {
-    config.route("/dev/sign-in", web::get().to(pages::choose));
+    config
+        .route("/dev/sign-in", web::get().to(pages::choose))
+        .service(web::resource(JOIN).get(pages::join).post(pages::begin_to_join));
 }
 
 /// Registers the pages of an installation without a front end.

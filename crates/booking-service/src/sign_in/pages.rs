@@ -1,26 +1,34 @@
 //! The pages of sign-in: "choose who you are" in development mode, and the pages of an installation without a front
 //! end.
 
-use actix_web::{HttpRequest, http::header, web::Data};
+use actix_web::{
+    HttpRequest,
+    http::{StatusCode, header},
+    web::{Data, Path},
+};
 use club_sign_in::{
     SignIn, Site,
     flow::PAGE,
     pending::PendingSignIn,
     provider::development::{self, local_origin},
 };
-use common::problem::{Problem, Violations};
+use common::{
+    problem::{Problem, Violations},
+    time::Timestamp,
+};
 use deserr::Deserr;
 use maud::html;
 use service_kit::{
-    database::{JobOwner, PageBounds},
-    error::Failure,
+    database::{JobOwner, PageBounds, types::DbTimestamp},
+    error::{Error, Failure},
     http::{Reply, client_ip::ClientIp, query},
-    page::PageContext,
+    page::{PageContext, see_other},
     state::{AppState, SIGN_OUT_PATH, TimeDependent},
 };
 
 use crate::{
     auth::SignedIn,
+    join_links,
     users::{self, queries::User},
 };
 
@@ -78,6 +86,47 @@ pub async fn begin(
     now: TimeDependent,
 ) -> Result<Reply, Failure> {
     sign_in.begin_page(&req, &state, from, now.0).await
+}
+
+/// The page of an invitation, with the button that begins to join by it.
+pub async fn join(
+    page: PageContext,
+    state: Data<AppState>,
+    secret: Path<String>,
+    now: TimeDependent,
+) -> Result<Reply, Failure> {
+    let is_open = is_open(&state, &secret, now.0).await?;
+    let (status, title) = if is_open { (StatusCode::OK, "join") } else { (StatusCode::NOT_FOUND, "invitation-ended") };
+    let body = html! {
+        p { (page.text(if is_open { "join-about" } else { "invitation-ended-about" })) }
+        @if is_open { form method="post" { button { (page.text("join-now")) } } }
+    };
+    Ok(page.reply_with(status, &page.text(title), body).with(header::CACHE_CONTROL, "no-store"))
+}
+
+/// Begins the sign-in of somebody who is invited.
+pub async fn begin_to_join(
+    req: HttpRequest,
+    state: Data<AppState>,
+    from: ClientIp,
+    sign_in: Data<SignIn>,
+    secret: Path<String>,
+    now: TimeDependent,
+) -> Result<Reply, Failure> {
+    let (mut login, address) = sign_in.begin(&req, &state, from, now.0).await?;
+    login.invitation = Some(secret.into_inner());
+    Ok(see_other(&address).with(header::CACHE_CONTROL, "no-store").with_cookies(login.cookies(
+        &req,
+        &sign_in.site,
+        now.0,
+    )))
+}
+
+async fn is_open(state: &AppState, secret: &str, now: Timestamp) -> Result<bool, Error> {
+    let secret = secret.to_owned();
+    let found =
+        state.database.read(JobOwner::Internal, move |conn| join_links::find(conn, &secret, false, DbTimestamp(now)));
+    Ok(found.await?.is_some())
 }
 
 /// Ends the session and shows the front page.

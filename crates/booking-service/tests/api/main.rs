@@ -34,6 +34,7 @@ mod history;
 mod ical;
 mod import;
 mod invitations;
+mod join_links;
 mod joining;
 mod key_rotation;
 mod lifecycle;

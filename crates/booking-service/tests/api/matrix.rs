@@ -282,6 +282,10 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("{draftEventID}", |world, _| world.poll(false).0),
     ("{webhookID}", |world, _| world.webhook()),
     ("{deliveryID}", |world, _| world.delivery()),
+    ("{invitationID}", |world, _| {
+        let made = world.club.by(ALICE).post("/api/invitations", json!({})).expect(201).json();
+        Fixture::object("invitationID", &text(&made["invitationId"]))
+    }),
     ("{userID}", |_, _| Fixture::object("userID", &id(CAROL))),
     ("{tokenID}", |world, _| {
         let body = json!({"name": "matrix", "scope": "read"});

@@ -28,7 +28,7 @@ fn every_table_can_be_read_as_the_code_declares_it(#[values(Sqlite, Postgres)] b
             };
         }
     read! {
-        idempotency_keys creations history leases imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins tags places rooms room_admins event_series event_series_admins skipped_occurrences events event_admins event_tags attendees withdrawn_invitations draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers draft_event_choices webhooks deliveries
+        idempotency_keys creations history leases imported_rows users sessions api_tokens spent_logins identities groups group_members group_admins tags places rooms room_admins event_series event_series_admins skipped_occurrences events event_admins event_tags attendees withdrawn_invitations draft_events draft_event_slots draft_event_admins draft_event_invitees draft_event_tags draft_event_answers draft_event_choices webhooks deliveries invitations
     }
     assert!(rules::declared().keys().all(|table| read.contains(&table.as_str())), "a table is missing in this test");
 }

@@ -18,6 +18,7 @@ const LAYOUT: Layout = Layout {
         "polls",
         "history",
         "ical",
+        "join_links",
         "sign_in",
         "board",
         "webhooks",
@@ -77,6 +78,7 @@ const LAYOUT: Layout = Layout {
         ),
         ("invitations", &["withdrawn_invitations"]),
         ("webhooks", &["webhooks", "deliveries"]),
+        ("join_links", &["invitations"]),
         ("sign_in", &["sessions", "api_tokens"]),
     ],
     foreign_writes: &[

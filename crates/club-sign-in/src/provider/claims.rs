@@ -54,5 +54,6 @@ pub fn identity(
         is_given,
         address,
         is_admitted,
+        is_invited: false,
     })
 }

@@ -98,6 +98,8 @@ pub struct Now {
     pub faults: HashMap<&'static str, Fault>,
     /// What the owner of a token finds at other paths.
     pub more: HashMap<&'static str, Value>,
+    /// Whether a code is for the user of the moment at which it was given, so that several can sign in at once.
+    pub keeps_users: bool,
     grants: HashMap<String, Grant>,
     codes: usize,
     /// The path of each request.
@@ -115,6 +117,7 @@ struct Grant {
     challenge: String,
     nonce: Option<String>,
     redirect: String,
+    user: Value,
 }
 
 /// The provider.
@@ -153,6 +156,7 @@ impl Issuer {
             metadata: json!({}),
             faults: HashMap::new(),
             more: HashMap::new(),
+            keeps_users: false,
             grants: HashMap::new(),
             codes: 0,
             asked: Vec::new(),
@@ -233,6 +237,7 @@ impl Issuer {
             challenge: sent["code_challenge"].clone(),
             nonce: sent.get("nonce").cloned(),
             redirect: sent["redirect_uri"].clone(),
+            user: now.user.clone(),
         };
         now.grants.insert(code.clone(), grant);
         format!("{CALLBACK}?{}", query(&[("code", &code), ("state", &sent["state"])]))
@@ -357,14 +362,14 @@ impl Issuer {
         let Some(grant) = grant else { return (400, json!({"error": "invalid_grant"})) };
         let mut answer = json!({"access_token": "access-token-1", "token_type": "Bearer", "expires_in": 300});
         if let Some(nonce) = grant.nonce {
-            answer["id_token"] = self.id_token(&nonce).into();
+            answer["id_token"] = self.id_token(&nonce, &grant.user).into();
         }
         let change = self.now.read().unwrap().token;
         change(&mut answer);
         (200, answer)
     }
 
-    fn id_token(&self, nonce: &str) -> String {
+    fn id_token(&self, nonce: &str, user: &Value) -> String {
         let now = self.now.read().unwrap();
         let seconds = Clock::default().now().utc().timestamp();
         let at_hash = digest::digest(&digest::SHA256, b"access-token-1");
@@ -372,7 +377,7 @@ impl Issuer {
             "iss": self.address, "aud": CLIENT, "iat": seconds, "exp": seconds + 300, "nonce": nonce,
             "at_hash": BASE64.encode(&at_hash.as_ref()[..16]),
         });
-        merge(&mut claims, &now.user);
+        merge(&mut claims, if now.keeps_users { user } else { &now.user });
         for claim in &now.only_at_user_info {
             claims.as_object_mut().unwrap().remove(*claim);
         }

@@ -31,6 +31,8 @@ CREATE TABLE identities (
     subject text COLLATE "C" NOT NULL,
     user_id uuid NOT NULL REFERENCES users (id) ON DELETE CASCADE,
     created_at timestamptz NOT NULL,
+    -- Not used here: the booking-service has invitations.
+    invited boolean NOT NULL DEFAULT false,
     PRIMARY KEY (provider, subject),
     -- A user is one person: whoever has their name later is another.
     UNIQUE (user_id, provider)

@@ -31,6 +31,8 @@ CREATE TABLE identities (
     subject TEXT NOT NULL,
     user_id BLOB NOT NULL REFERENCES users (id) ON DELETE CASCADE,
     created_at INTEGER NOT NULL,
+    -- Not used here: the booking-service has invitations.
+    invited INTEGER NOT NULL DEFAULT 0 CHECK (invited IN (0, 1)),
     PRIMARY KEY (provider, subject),
     -- A user is one person: whoever has their name later is another.
     UNIQUE (user_id, provider)

@@ -1,0 +1,2 @@
+ALTER TABLE identities DROP COLUMN invited;
+DROP TABLE invitations;
