@@ -100,12 +100,12 @@ pub fn accept(
     user: DbUuid,
     now: DbTimestamp,
 ) -> Result<(), Error> {
-    let used: i32 = diesel::update(invitations::table.find(invitation.id))
+    let count: i32 = diesel::update(invitations::table.find(invitation.id))
         .set(invitations::used.eq(invitations::used + 1))
         .returning(invitations::used)
         .get_result(conn)?;
     let by = Author { actor: Some(user), ..Author::new(By::Session, now) };
-    let changes = Changes::from_iter([("used".to_owned(), json!([used - 1, used]))]);
+    let changes = Changes::from_iter([("used".to_owned(), json!([count - 1, count]))]);
     history::record(
         conn,
         &by,

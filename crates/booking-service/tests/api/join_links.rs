@@ -64,7 +64,7 @@ fn who_is_invited_joins_and_stays() {
         assert_eq!(listed(&club)[0]["used"], 1);
         issuer.is_now("other", "other");
         join(&mut Browser::new(&club), &issuer, &path).expect(302);
-        assert_eq!(listed(&club), [json!(0); 0]);
+        assert!(listed(&club).is_empty());
         issuer.is_now("third", "third");
         assert!(browser.get(&path).expect(404).text().contains("This invitation has ended"));
         join(&mut Browser::new(&club), &issuer, &path).refused(403, "not-a-member");
@@ -119,7 +119,7 @@ fn one_invitation_lets_in_as_many_as_it_says_at_the_same_time() {
         });
         statuses.sort_unstable();
         assert_eq!(statuses, [302, 302, 302, 403, 403, 403, 403, 403]);
-        assert_eq!(listed(&club), [json!(0); 0]);
+        assert!(listed(&club).is_empty());
     });
 }
 

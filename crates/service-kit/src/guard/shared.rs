@@ -58,9 +58,12 @@ impl<A: Authenticator> Shared<A> {
 
     /// The owner of the database jobs of the request (contract, "Fairness").
     pub(super) fn owner(&self) -> JobOwner {
-        match self.authenticator.credential() {
-            Some(credential) => self.state.credential_owners.owner(credential),
-            None => JobOwner::Address(self.address.0),
+        let of_address = JobOwner::Address(self.address.0);
+        match self.authenticator.credential().map(|credential| self.state.credential_owners.owner(credential)) {
+            None => of_address,
+            // Whoever may invent credentials does not get a part of the threads for each.
+            Some(JobOwner::Credential(_)) if !self.authenticator.refuses_bad_credentials() => of_address,
+            Some(owner) => owner,
         }
     }
 
@@ -73,8 +76,7 @@ impl<A: Authenticator> Shared<A> {
         let (limit, mut owner) = (&self.state.look_up_limit, self.owner());
         let is_unknown = matches!(owner, JobOwner::Credential(_));
         if is_unknown {
-            let was_refused = self.authenticator.credential().is_some_and(|credential| limit.was_refused(credential));
-            if was_refused && self.authenticator.refuses_bad_credentials() {
+            if self.authenticator.credential().is_some_and(|credential| limit.was_refused(credential)) {
                 return Err(Problem::new(code::BAD_CREDENTIALS).into());
             }
             limit.check(self.address.into())?;
