@@ -421,7 +421,7 @@ scope-of-deletion = 削除する範囲
 scope-hint = 個別に変更された回はそのままです。
 
 invitations = 招待
-invitations-about = 招待のリンクを開いてサインインした人が部員になります。
+invitations-about = 招待のリンクを開いてログインした人が部員になります。
 invitation-used = { $uses } 人中 { $used } 人が参加しました
 new-invitation = 新しい招待
 invitation-uses = 人数
@@ -431,7 +431,7 @@ make-invitation = リンクを作る
 invitation-once = このリンクは今しか表示されません。招待する人に送ってください。
 link = リンク
 join = 招待されています
-join-about = アカウントでサインインすると部員になります。
+join-about = アカウントでログインすると部員になります。
 join-now = 参加する
 invitation-ended = この招待は終わりました
 invitation-ended-about = 使用済みか、期限切れか、削除されました。送った人に新しい招待を頼んでください。
