@@ -24,17 +24,17 @@ const MAX_DAYS: u16 = 90;
 #[schema(example = json!({"uses": 20, "days": 7}))]
 pub struct RequestInvitation {
     /// How many people may join by it.
-    #[deserr(default = 1)]
+    #[deserr(default)]
     #[schema(minimum = 1, maximum = 1000, default = 1)]
-    uses: u16,
+    uses: Option<u16>,
     /// After how many days it ends.
-    #[deserr(default = 7)]
+    #[deserr(default)]
     #[schema(minimum = 1, maximum = 90, default = 7)]
-    days: u16,
+    days: Option<u16>,
     /// Whether whoever joins by it is privileged.
     #[deserr(default)]
     #[schema(default = false)]
-    privileged: bool,
+    privileged: Option<bool>,
 }
 
 /// The properties of a new invitation.
@@ -67,7 +67,7 @@ impl NewInvitation {
 
 impl From<RequestInvitation> for NewInvitation {
     fn from(RequestInvitation { uses, days, privileged }: RequestInvitation) -> Self {
-        Self { uses, days, privileged }
+        Self { uses: uses.unwrap_or(1), days: days.unwrap_or(7), privileged: privileged.unwrap_or(false) }
     }
 }
 

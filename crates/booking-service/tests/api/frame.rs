@@ -11,7 +11,7 @@ use crate::harness::{ALICE, Answer, BOB, Club};
 fn every_code_is_explained(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let all = club.anonymous().get("/problems").expect(200).json();
-    let codes: Vec<_> = code::ALL.iter().chain(codes::ALL).collect();
+    let codes: Vec<_> = code::ALL.iter().chain(codes::ALL).chain(club_sign_in::codes::ALL).collect();
     assert_eq!(all.as_array().unwrap().len(), codes.len());
     for code in codes {
         let one = club.anonymous().get(&format!("/problems/{}", code.name)).expect(200).json();
