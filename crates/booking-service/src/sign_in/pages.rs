@@ -96,7 +96,8 @@ pub async fn join(
     now: TimeDependent,
 ) -> Result<Reply, Failure> {
     let is_open = is_open(&state, &secret, now.0).await?;
-    let (status, title) = if is_open { (StatusCode::OK, "join") } else { (StatusCode::NOT_FOUND, "invitation-ended") };
+    let (status, title) =
+        if is_open { (StatusCode::OK, "you-are-invited") } else { (StatusCode::NOT_FOUND, "invitation-ended") };
     let body = html! {
         p { (page.text(if is_open { "join-about" } else { "invitation-ended-about" })) }
         @if is_open { form method="post" { button { (page.text("join-now")) } } }

@@ -322,6 +322,7 @@ fn every_list_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
     });
     for _ in 0..2 {
         club.by(ALICE).post(&format!("{}/test", webhooks[0]), json!({})).expect(201);
+        club.by(ALICE).post("/api/invitations", json!({})).expect(201);
     }
     until("both have arrived", || webhooks::statuses(&club, &webhooks[0]) == ["delivered"; 2]);
     let webhook = webhooks[0].rsplit('/').next().unwrap();
