@@ -163,7 +163,7 @@ pub fn end(conn: &mut AnyConnection, hash: &[u8], now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-/// Ends all sessions of a user.
+/// Ends all sessions of these users.
 pub fn end_all_of(conn: &mut AnyConnection, users: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
     let live = sessions::table.filter(sessions::user_id.eq_any(users)).filter(sessions::revoked_at.is_null());
     diesel::update(live).set(sessions::revoked_at.eq(now)).execute(conn)?;

@@ -21,7 +21,7 @@ use service_kit::{
 
 pub use crate::caller::{ACTIVE, Caller};
 use crate::{
-    bearer::{Name, Named},
+    bearer::{NameKind, Named},
     club::Club,
     identity::Person,
     proxy_user::Proxies,
@@ -168,7 +168,9 @@ impl<R: Right> Authenticator for MemberAuth<R> {
         match look_up(conn, &self.club, &self.named, &self.author)? {
             (Lookup::Active(caller), data_version) => Ok(Identified { caller, data_version }),
             (Lookup::Inactive, _) => Err(Problem::new(code::ACCOUNT_INACTIVE).into()),
-            (Lookup::Unknown, _) if self.named.what == Name::Session => Err(Problem::new(code::BAD_CREDENTIALS).into()),
+            (Lookup::Unknown, _) if self.named.kind == NameKind::Session => {
+                Err(Problem::new(code::BAD_CREDENTIALS).into())
+            }
             (Lookup::Unknown, _) => Err(R::unknown_name().into()),
         }
     }
@@ -211,8 +213,8 @@ fn club(req: &HttpRequest) -> Result<Data<Club>, Problem> {
     req.app_data::<Data<Club>>().cloned().ok_or_else(|| Problem::internal("the app has no club"))
 }
 
-/// Looks up a caller by sign-in name, by the e-mail address in the directory, or by session. If there is such a user, the version of
-/// the data is returned as well.
+/// Looks up a caller by sign-in name, by the e-mail address in the directory, or by session. If there is such a user,
+/// the version of the data is returned as well.
 fn look_up(
     conn: &mut AnyConnection,
     club: &Club,
@@ -220,16 +222,16 @@ fn look_up(
     author: &Author,
 ) -> Result<(Lookup, Option<String>), Error> {
     let columns = (users::id, users::name, users::state, users::admin, DataVersion);
-    let row: Option<(DbUuid, String, i16, bool, String)> = match named.what {
-        Name::OfUser => {
+    let row: Option<(DbUuid, String, i16, bool, String)> = match named.kind {
+        NameKind::User => {
             let query = users::table.filter(users::name.eq(&named.name)).select(columns);
             with_connection!(conn, c => query.first(c)).optional()?
         }
-        Name::Address => {
+        NameKind::Address => {
             let query = users::table.filter(users::email.eq(&named.name)).select(columns);
             with_connection!(conn, c => query.first(c)).optional()?
         }
-        Name::Session => {
+        NameKind::Session => {
             let live = sessions::table
                 .inner_join(users::table)
                 .filter(sessions::token_hash.eq(credentials::hash(&named.name)))
@@ -241,7 +243,8 @@ fn look_up(
     };
     Ok(match row {
         Some((id, name, ACTIVE, is_admin, version)) => {
-            let admin = named.is_admin || is_admin || club.admins.contains(&name);
+            let by_provider = is_admin && club.has_admins_of_provider;
+            let admin = named.is_admin || by_provider || club.admins.contains(&name);
             let author = Author { actor: Some(id), ..author.uncounted() };
             (Lookup::Active(Caller { id, admin, author }), Some(version))
         }

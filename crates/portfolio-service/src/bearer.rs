@@ -28,9 +28,9 @@ pub struct BearerSettings {
 
 /// By what a credential names a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Name {
+pub enum NameKind {
     /// The sign-in name.
-    OfUser,
+    User,
     /// An e-mail address, which has been verified.
     Address,
     /// The secret of a session.
@@ -43,7 +43,7 @@ pub struct Named {
     /// The sign-in name, the e-mail address, or the secret of the session.
     pub name: String,
     /// Which of them.
-    pub what: Name,
+    pub kind: NameKind,
     /// The kind of credential.
     pub by: By,
     /// Whether the credential makes its owner an admin.
@@ -83,7 +83,7 @@ impl BearerTokens {
             }
             Some(Value::String(name)) => Ok(Named {
                 name: name.clone(),
-                what: if is_address { Name::Address } else { Name::OfUser },
+                kind: if is_address { NameKind::Address } else { NameKind::User },
                 by: By::Token,
                 is_admin: self.admin_claim.as_ref().is_some_and(|claim| claim.holds(&claims)),
             }),

@@ -22,6 +22,8 @@ pub struct Club {
     pub origin: String,
     /// Sign-in names of the admins.
     pub admins: BTreeSet<String>,
+    /// Whether the sign-in provider says who else is one (`--privileged-claim`).
+    pub has_admins_of_provider: bool,
     /// The source of users and groups.
     pub directory: Option<Source>,
 }
@@ -40,6 +42,7 @@ impl Club {
             zone: config.time_zone,
             origin: config.server.public_origin(),
             admins,
+            has_admins_of_provider: config.sign_in.privileged_claim.is_some(),
             directory: config.directory()?,
         })
     }

@@ -57,7 +57,7 @@ pub fn routes(config: &mut ServiceConfig<'_>) {
 #[utoipa::path(
     tags = ["feeds", "additions"],
     operation_id = "getProjectsFeed",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     responses((status = 200, description = "RFC 4287", body = String, content_type = MEDIA_TYPE, example = json!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><feed xmlns=\"http://www.w3.org/2005/Atom\">…</feed>"
     )))
@@ -82,7 +82,7 @@ pub async fn projects_feed(who: Anybody, club: Club, state: Data<AppState>) -> R
 #[utoipa::path(
     tags = ["feeds", "additions"],
     operation_id = "getContestsFeed",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     responses((status = 200, description = "RFC 4287", body = String, content_type = MEDIA_TYPE, example = json!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><feed xmlns=\"http://www.w3.org/2005/Atom\">…</feed>"
     )))

@@ -13,7 +13,7 @@ use common::problem::{Problem, code};
 use service_kit::{history::By, state::AppState};
 
 use crate::{
-    bearer::{BearerSettings, BearerTokens, Name, Named},
+    bearer::{BearerSettings, BearerTokens, NameKind, Named},
     proxy_user::{Proxies, ProxyUser},
 };
 
@@ -57,8 +57,8 @@ impl Person {
         let proxy_user = request.extensions().get::<ProxyUser>().cloned().unwrap_or(ProxyUser::Anonymous);
         let proxied = match proxy_user {
             ProxyUser::Anonymous => Self::Anonymous,
-            ProxyUser::Name(name) => Self::proxied(name, Name::OfUser),
-            ProxyUser::Address(name) => Self::proxied(name, Name::Address),
+            ProxyUser::Name(name) => Self::proxied(name, NameKind::User),
+            ProxyUser::Address(name) => Self::proxied(name, NameKind::Address),
             ProxyUser::Unusable => return Err(bad_credentials("The headers of the proxy do not name one user.")),
         };
         let tokens = request.app_data::<Data<BearerTokens>>();
@@ -80,7 +80,7 @@ impl Person {
         }
         let session = if proxied == Self::Anonymous { session(request) } else { None };
         let person = match session {
-            Some(name) => Self::Named(Named { name, what: Name::Session, by: By::Session, is_admin: false }),
+            Some(name) => Self::Named(Named { name, kind: NameKind::Session, by: By::Session, is_admin: false }),
             None => proxied,
         };
         if let Self::Named(_) = person {
@@ -91,13 +91,13 @@ impl Person {
         Ok(person)
     }
 
-    fn proxied(name: String, what: Name) -> Self {
-        Self::named(Named { name, what, by: By::Proxy, is_admin: false })
+    fn proxied(name: String, kind: NameKind) -> Self {
+        Self::named(Named { name, kind, by: By::Proxy, is_admin: false })
     }
 
     /// The person of a sign-in name, or of an e-mail address that the proxy or the issuer has verified.
     fn named(mut named: Named) -> Self {
-        if named.what == Name::Address {
+        if named.kind == NameKind::Address {
             let Some(address) = comparable_address(&named.name) else { return Self::Unnamed };
             named.name = address;
         } else if !is_sign_in_name(&named.name) {

@@ -17,8 +17,8 @@
 //! 11. [`pages`]: the pages on which members act
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] assembles the service, [`commands`] is the command
-//! line, [`sign_in`] signs people in, and `development` does that on this machine, [`demo`] fills the database with a made-up club, and [`import`]
-//! imports the data of the system that the service replaces.
+//! line, [`sign_in`] signs people in, `development` does that on this machine, [`demo`] fills the database with a made-up
+//! club, and [`import`] imports the data of the system that the service replaces.
 
 pub mod account_type;
 pub mod auth;

@@ -130,7 +130,7 @@ fn front_pages(config: &mut web::ServiceConfig) {
 #[utoipa::path(
     tag = "ping",
     operation_id = "ping",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     responses((status = 200, description = "`pong`", body = String, content_type = "application/json",
         example = json!("pong")))
 )]
@@ -160,7 +160,7 @@ pub async fn ping(who: Visitor) -> Result<Reply, Failure> {
         (name = "ping", description = "Whether the service answers."),
         (name = "additions", description = "Operations that the published definition does not have.")
     ),
-    security(("proxy" = []), ("token" = [])),
+    security(("proxy" = []), ("session" = []), ("token" = [])),
     modifiers(&Security)
 )]
 struct Document;
@@ -176,6 +176,11 @@ impl Modify for Security {
              ignored in requests from other clients.",
         );
         components.add_security_scheme("proxy", SecurityScheme::ApiKey(ApiKey::Header(header)));
+        let cookie = ApiKeyValue::with_description(
+            sign_in::SERVICE.session_cookie,
+            "Set by signing in at /sign-in, if the service has a sign-in provider.",
+        );
+        components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
         let bearer = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
             .bearer_format("JWT")

@@ -71,7 +71,7 @@ pub fn remove(conn: &mut AnyConnection, user: DbUuid, id: DbUuid, me: &Caller) -
 #[utoipa::path(
     tags = ["accounts", "additions"],
     operation_id = "getAccountTypes",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     responses((status = 200, description = "The types, ordered by number", body = [Info],
         content_type = "application/json"))
 )]
@@ -86,7 +86,7 @@ pub async fn types(who: Visitor, page: Page) -> Result<Reply, Failure> {
 #[utoipa::path(
     tag = "accounts",
     operation_id = "getUserAccounts",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Accounts", body = [Account]))
 )]
@@ -134,7 +134,7 @@ pub async fn add(
 #[utoipa::path(
     tag = "accounts",
     operation_id = "getUserAccount",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path), ("accountId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The account", body = Account))
 )]

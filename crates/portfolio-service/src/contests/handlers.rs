@@ -67,7 +67,7 @@ pub fn show_created(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContests",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     responses((status = 200, description = "Contests", body = [Contest]))
 )]
 #[get("")]
@@ -106,7 +106,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateContestRequest>
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContest",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("contestId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The contest", body = ContestDetail))
 )]
@@ -189,7 +189,7 @@ pub async fn restore(who: FormerContestCreator, Now(now): Now, id: Path<Id>) -> 
 #[utoipa::path(
     tag = "users",
     operation_id = "getUserContests",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Contests", body = [UserContest]))
 )]

@@ -31,7 +31,7 @@ fn show(conn: &mut AnyConnection, id: DbUuid, caller: Option<&Caller>) -> Result
 #[utoipa::path(
     tag = "events",
     operation_id = "getEvents",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     responses((status = 200, description = "Events", body = [Event]))
 )]
 #[get("")]
@@ -48,7 +48,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
 #[utoipa::path(
     tag = "events",
     operation_id = "getEvent",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("eventId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The event", body = EventDetail))
 )]
@@ -88,7 +88,7 @@ pub async fn update(who: EventHost, id: Path<Id>, body: Body<EditEventRequest>) 
 #[utoipa::path(
     tag = "users",
     operation_id = "getUserEvents",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Events", body = [Event]))
 )]

@@ -19,7 +19,7 @@ use crate::{auth::Visitor, users};
 #[utoipa::path(
     tag = "groups",
     operation_id = "getGroups",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     responses((status = 200, description = "Groups", body = [Group]))
 )]
 #[get("")]
@@ -35,7 +35,7 @@ pub async fn list(who: Visitor, page: Page) -> Result<Reply, Failure> {
 #[utoipa::path(
     tag = "groups",
     operation_id = "getGroup",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("groupId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The group", body = GroupDetail))
 )]
@@ -50,7 +50,7 @@ pub async fn get(who: Visitor, id: Path<Id>) -> Result<Reply, Failure> {
 #[utoipa::path(
     tag = "groups",
     operation_id = "getUserGroups",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Groups", body = [UserGroup]))
 )]

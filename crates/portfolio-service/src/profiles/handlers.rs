@@ -54,7 +54,7 @@ pub async fn person(
 #[utoipa::path(
     tags = ["users", "additions"],
     operation_id = "getUserResume",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The résumé", body = Resume))
 )]

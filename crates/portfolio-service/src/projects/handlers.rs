@@ -85,7 +85,7 @@ pub fn show_created(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result
 #[utoipa::path(
     tag = "projects",
     operation_id = "getProjects",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     responses((status = 200, description = "Projects", body = [Project]))
 )]
 #[get("")]
@@ -122,7 +122,7 @@ pub async fn create(who: Member, Now(now): Now, body: Body<CreateProjectRequest>
 #[utoipa::path(
     tag = "projects",
     operation_id = "getProject",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("projectId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The project", body = ProjectDetail))
 )]
@@ -206,7 +206,7 @@ pub async fn restore(who: FormerProjectCreator, Now(now): Now, id: Path<Id>) -> 
 #[utoipa::path(
     tag = "projects",
     operation_id = "getProjectMembers",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("projectId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Members", body = [ProjectMember]))
 )]
@@ -252,7 +252,7 @@ pub async fn put_members(
 #[utoipa::path(
     tag = "users",
     operation_id = "getUserProjects",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Projects", body = [UserProject]))
 )]

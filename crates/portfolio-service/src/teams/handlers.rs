@@ -89,7 +89,7 @@ pub fn remove(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), E
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContestTeams",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("contestId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Teams", body = [ContestTeam]))
 )]
@@ -134,7 +134,7 @@ pub async fn create(
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContestTeam",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The team", body = ContestTeamDetail))
 )]
@@ -191,7 +191,7 @@ pub async fn delete(who: TeamCreator, path: Path<(Id, Id)>) -> Result<Reply, Fai
 #[utoipa::path(
     tag = "contests",
     operation_id = "getContestTeamMembers",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("contestId" = uuid::Uuid, Path), ("teamId" = uuid::Uuid, Path)),
     responses((status = 200, description = "Members", body = [User]))
 )]

@@ -46,7 +46,7 @@ pub fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
 #[utoipa::path(
     tag = "users",
     operation_id = "getUsers",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(ListQuery),
     responses((status = 200, description = "Users", body = [User]))
 )]
@@ -81,7 +81,7 @@ pub async fn me(who: ProfileOwner) -> Result<Reply, Failure> {
 #[utoipa::path(
     tag = "users",
     operation_id = "getUser",
-    security((), ("proxy" = []), ("token" = [])),
+    security((), ("proxy" = []), ("session" = []), ("token" = [])),
     params(("userId" = uuid::Uuid, Path)),
     responses((status = 200, description = "The user", body = UserDetail))
 )]
