@@ -13,7 +13,7 @@ use common::{
     time::Timestamp,
 };
 use service_kit::{
-    database::AnyConnection,
+    database::{AnyConnection, types::DbUuid},
     error::Error,
     guard::{Access, Authenticator, Guard, Identified},
     http::notes::RequestNotes,
@@ -38,6 +38,8 @@ pub type Privileged = Guard<UserAuth<true>>;
 /// Authenticates users by session cookie or API token.
 pub struct UserAuth<const PRIVILEGED: bool> {
     credential: Credential,
+    /// Whether the answer is about the caller: the pages, and what is below `/users/me`.
+    is_personal: bool,
     last_use: Data<LastUse>,
     now: Timestamp,
     request_id: Arc<str>,
@@ -52,7 +54,8 @@ impl<const PRIVILEGED: bool> UserAuth<PRIVILEGED> {
         let last_use = req.app_data::<Data<LastUse>>().ok_or_else(|| Problem::internal("the app has no LastUse"))?;
         let (now, request_id) =
             (AppState::from_request(req)?.clock.now(), RequestNotes::read(req, |notes| Arc::from(&*notes.request_id)));
-        Ok(Self { credential, last_use: last_use.clone(), now, request_id })
+        let is_personal = !req.path().starts_with("/api/") || req.path().starts_with("/api/users/me");
+        Ok(Self { credential, is_personal, last_use: last_use.clone(), now, request_id })
     }
 }
 
@@ -80,6 +83,9 @@ impl<const PRIVILEGED: bool> Authenticator for UserAuth<PRIVILEGED> {
         };
         if !is_enough {
             return Err(Problem::new(code::INSUFFICIENT_SCOPE).into());
+        }
+        if self.is_personal && caller.id == DbUuid::nil() {
+            return Err(Problem::forbidden("a user, not a token of the club").into());
         }
         if PRIVILEGED && !caller.privileged {
             return Err(Problem::forbidden("a privileged user").into());

@@ -19,7 +19,7 @@ pub struct Club {
     pub origin: String,
     /// Whether the service runs in development mode ([`Config::is_development`]).
     pub is_development: bool,
-    /// Name of the everyone group.
+    /// Name of the everyone group. Empty before the start has looked it up.
     pub everyone_group: String,
     /// The keys of this service.
     pub keys: Keys,
@@ -39,7 +39,7 @@ impl Club {
             zone: config.time_zone,
             origin: config.server.public_origin(),
             is_development: config.is_development(),
-            everyone_group: config.everyone_group.clone(),
+            everyone_group: String::new(),
             keys: config.keys()?,
             directory: config.directory()?,
             messages: config.webhooks.clone(),

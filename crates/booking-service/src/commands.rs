@@ -5,11 +5,11 @@ use std::iter;
 use ::import::{Import, ImportOptions};
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use club_sign_in::identities;
+use club_sign_in::{identities, provider::Provider};
 use common::time::Clock;
 use serde_json::{Value, json};
 use service_kit::{
-    cli::{CommandContext, SyncOptions},
+    cli::{CommandContext, CommonCommand, SyncOptions},
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     database::{
@@ -46,7 +46,13 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Invite { privileged, uses, days } => invite(config, NewInvitation { uses, days, privileged }).await,
         Command::Webhook(command) => webhook(config, command).await,
         Command::User(command) => user(config, command).await,
-        Command::Common(command) => return command_context(config).run(command).await,
+        Command::Common(command) => {
+            let mut context = command_context(config);
+            if let (CommonCommand::CheckConfig, Ok(Some(settings))) = (&command, config.provider()) {
+                context.warnings.extend(Provider::new(Some(settings), false).doubts().await);
+            }
+            return context.run(command).await;
+        }
     };
     exit_status(server::INFO.name, outcome)
 }
@@ -60,6 +66,7 @@ fn command_context(config: &Config) -> CommandContext<'_> {
         database_url: config.database_url(),
         directory: config.directory().ok().flatten(),
         names: users::NAMES,
+        listed: &[],
         faults: config.faults(),
         warnings: config.warnings(),
     }
@@ -96,7 +103,7 @@ async fn import(config: &Config, options: ImportOptions) -> Result<(), CommandEr
     let database = DatabaseOptions { database_timeout: 3600, ..config.database.clone() };
     let db = CommandContext { database: &database, ..command_context(config) }.open_existing().await?;
     let now = Clock::default().now();
-    print(&import::run(import, &db, directory, club.everyone_group, now).await?.lines())?;
+    print(&import::run(import, &db, directory, config.everyone_group.clone(), now).await?.lines())?;
     print(&import::webhooks::commands(config.directory.traq_url.as_ref(), |name| std::env::var(name).ok()))
 }
 
@@ -111,7 +118,9 @@ async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandErro
             };
             let expires_at = expires_in.map(|days| now.plus(TimeDelta::days(days.into())));
             let token = db
-                .write(JobOwner::Internal, move |conn| tokens::create(conn, &user, &name, scope, expires_at, now))
+                .write(JobOwner::Internal, move |conn| {
+                    tokens::create(conn, user.as_deref(), &name, scope, expires_at, now)
+                })
                 .await?;
             print(&[token.reveal().to_owned()])
         }
@@ -142,7 +151,8 @@ fn token_line(token: &TokenRow, config: &Config) -> String {
     let expires = token.expires_at.map_or_else(|| "no expiry".to_owned(), time);
     let last_used = token.last_used_at.map_or_else(|| "not used".to_owned(), time);
     let scope = token.scope.word();
-    format!("{}\t{}\t{scope}\t{created}\t{expires}\t{last_used}\t{name}", token.id, token.user_name)
+    let owner = token.user_name.as_deref().unwrap_or("-");
+    format!("{}\t{owner}\t{scope}\t{created}\t{expires}\t{last_used}\t{name}", token.id)
 }
 
 /// Switches all webhooks off in a copy of the database.

@@ -79,9 +79,10 @@ pub enum Command {
 pub enum TokenCommand {
     /// Create a token and print it; it is not shown again
     Create {
-        /// Sign-in name of the owner.
+        /// Sign-in name of the owner. Without one the token is the club's, for another program: it reads what every member
+        /// may read.
         #[arg(long, value_name = "NAME")]
-        user: String,
+        user: Option<String>,
         /// What the token is for.
         #[arg(long, value_name = "TEXT")]
         name: String,
@@ -164,9 +165,9 @@ pub struct Config {
     #[arg(long, env = "TIME_ZONE", value_name = "ZONE", default_value = "UTC", global = true, value_parser = time_zone)]
     pub time_zone: Tz,
 
-    /// Name of the group of all active members.
-    #[arg(long, env = "EVERYONE_GROUP", value_name = "NAME", default_value = "traP", global = true)]
-    pub everyone_group: String,
+    /// Name of the group of all active members [default: the one that it has, at first `Everyone`].
+    #[arg(long, env = "EVERYONE_GROUP", value_name = "NAME", global = true)]
+    pub everyone_group: Option<String>,
 
     /// Fill an empty database with an example club.
     #[arg(long, env = "DEMO", global = true, value_parser = BoolishValueParser::new())]
@@ -223,7 +224,7 @@ impl Config {
                 [self.directory.token(), self.sign_in.client_secret()].into_iter().filter_map(SecretOption::too_short),
             );
         }
-        if is_blank(&self.everyone_group) || self.everyone_group.chars().count() > 32 {
+        if self.everyone_group.as_ref().is_some_and(|name| is_blank(name) || name.chars().count() > 32) {
             faults.push("--everyone-group must have 1 to 32 characters".to_owned());
         }
         faults.extend(self.sign_in.policy_faults(self.has_directory(), self.directory.traq_url.as_ref()));

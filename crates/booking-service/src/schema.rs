@@ -49,8 +49,9 @@ diesel::table! {
     use diesel::sql_types::*;
     use service_kit::database::types::{DbTimestamp, DbUuid};
     api_tokens (id) {
-        id -> DbUuid, token_hash -> Binary, user_id -> DbUuid, name -> Text, scope -> Text, created_at -> DbTimestamp,
-        expires_at -> Nullable<DbTimestamp>, revoked_at -> Nullable<DbTimestamp>, last_used_at -> Nullable<DbTimestamp>,
+        id -> DbUuid, token_hash -> Binary, user_id -> Nullable<DbUuid>, name -> Text, scope -> Text,
+        created_at -> DbTimestamp, expires_at -> Nullable<DbTimestamp>, revoked_at -> Nullable<DbTimestamp>,
+        last_used_at -> Nullable<DbTimestamp>,
     }
 }
 diesel::table! {

@@ -59,7 +59,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     navigation: pages::NAVIGATION,
     page_parameters: pages::PARAMETERS,
     problem_page: |req| flow::problem_page(req).or_else(|| board::problem_page(req)),
-    page_paths: &["/board", "/dev/sign-in", sign_in::JOIN],
+    page_paths: &["/board", "/dev/sign-in", sign_in::JOIN, sign_in::JOIN_NOW],
     front_pages,
     front_page_paths: pages::PATHS,
     front_form_paths: pages::FORM_PATHS,
@@ -217,7 +217,7 @@ impl Modify for Security {
 /// # Errors
 /// When the options are invalid, the database cannot be reached or has a newer schema, or the address is in use.
 pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
-    let club = Club::new(config).map_err(io::Error::other)?;
+    let mut club = Club::new(config).map_err(io::Error::other)?;
     let settings = config.provider().map_err(|faults| io::Error::other(faults.join("; ")))?;
     let url = config.database_url().map_err(io::Error::other)?;
     // Takes as long as opening the database.
@@ -225,10 +225,9 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     let db = open(config).await?;
     let at_start = db.for_start();
     let failed = |error: Error| io::Error::other(format!("{url}: {}", error.describe()));
-    let (name, now) = (club.everyone_group.clone(), DbTimestamp(clock.now()));
-    db.write(JobOwner::Internal, move |conn| groups::queries::ensure_everyone_group(conn, &name, now))
-        .await
-        .map_err(failed)?;
+    let (name, now) = (config.everyone_group.clone(), DbTimestamp(clock.now()));
+    let ensured = move |conn: &mut _| groups::queries::ensure_everyone_group(conn, name.as_deref(), now);
+    club.everyone_group = db.write(JobOwner::Internal, ensured).await.map_err(failed)?;
     interface.await?;
     let state = AppState::new(&INFO, &config.server, db.clone(), clock.clone(), club.answer_options());
     sync_at_start(&state, &club, config.demo).await;
@@ -237,7 +236,8 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     }
     let policy = config.sign_in_policy();
     let members = match policy {
-        SignInPolicy::Directory => "the people in the directory",
+        SignInPolicy::Directory => "the people in the directory, by a rule or with an invitation",
+        SignInPolicy::Invited => "people with an invitation",
         SignInPolicy::Anyone => "everybody who signs in",
     };
     log::info!("database {url}; time zone {}; members: {members}", config.time_zone);

@@ -10,6 +10,9 @@ use super::{
     traq::{Client, only},
 };
 
+/// The state of users who may use their privilege.
+const ACTIVE: i64 = UserState::Active as i64;
+
 /// The group of all active members, which is left out (contract, booking, "Groups").
 const EVERYONE: Uuid = uuid!("11111111-1111-1111-1111-111111111111");
 
@@ -22,6 +25,7 @@ struct User {
     display_name: String,
     icon: String,
     state: i64,
+    privileged: bool,
 }
 
 #[derive(Deserialize)]
@@ -39,6 +43,7 @@ pub(super) fn read(client: &Client<'_>) -> Result<Snapshot, DirectoryError> {
     let users: Vec<User> = client.get("users", Some("include-suspended=true"))?;
     let mut groups: Vec<Group> = client.get("groups", None)?;
     let user_ids: HashSet<Uuid> = users.iter().map(|user| user.id).collect();
+    let privileged = users.iter().filter(|user| user.privileged && user.state == ACTIVE).map(|user| user.id).collect();
     let users = users.into_iter().map(|user| {
         let state = UserState::from_number(user.state)
             .ok_or_else(|| DirectoryError::Unfit(format!("the user {:?} has an unknown state", user.name)))?;
@@ -64,7 +69,7 @@ pub(super) fn read(client: &Client<'_>) -> Result<Snapshot, DirectoryError> {
         members: only(&user_ids, group.members.into_iter()),
         admins: only(&user_ids, group.admins.into_iter()),
     });
-    Ok(Snapshot { groups: groups.collect(), users })
+    Ok(Snapshot { groups: groups.collect(), users, privileged: Some(privileged) })
 }
 
 fn other_name(name: &str, id: Uuid) -> String {

@@ -207,6 +207,7 @@ fn snapshot(entries: Entries) -> Result<Snapshot, DirectoryError> {
     Ok(Snapshot {
         groups: groups.collect::<Result<_, DirectoryError>>()?,
         users: entries.users.into_iter().filter(|user| !user.bot).map(User::checked).collect::<Result<_, _>>()?,
+        privileged: None,
     })
 }
 
@@ -289,6 +290,7 @@ mod tests {
                 admins: vec![ben],
                 members: vec![ben, anna],
             }],
+            privileged: None,
         };
         assert_eq!(read_as("club.toml", TOML.as_bytes()).unwrap(), expected);
         assert_ne!(expected.groups[0].id, ben);

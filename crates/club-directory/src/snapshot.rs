@@ -12,6 +12,8 @@ pub struct Snapshot {
     pub users: Vec<DirectoryUser>,
     /// All groups, in the order of the directory.
     pub groups: Vec<DirectoryGroup>,
+    /// The ids of the privileged users, if the directory says who is.
+    pub privileged: Option<HashSet<Uuid>>,
 }
 
 impl Snapshot {
@@ -192,7 +194,7 @@ mod tests {
             email: None,
             state: UserState::Active,
         };
-        let of = |users: &[DirectoryUser]| Snapshot { users: users.to_vec(), groups: Vec::new() }.checked();
+        let of = |users: &[DirectoryUser]| Snapshot { users: users.to_vec(), ..Snapshot::default() }.checked();
         assert!(of(&[user(1, "anna"), user(2, "Anne")]).is_ok());
         let fault = of(&[user(1, "anna"), user(2, "Anna")]).unwrap_err().to_string();
         assert!(fault.contains("\"Anna\", in upper or lower case"), "{fault}");

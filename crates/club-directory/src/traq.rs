@@ -94,7 +94,7 @@ impl<'a> Client<'a> {
             admins: only(&user_ids, group.admins.into_iter()),
             members: only(&user_ids, group.members.into_iter().map(|member| member.id)),
         });
-        Ok(Snapshot { groups: groups.collect(), users })
+        Ok(Snapshot { groups: groups.collect(), users, privileged: None })
     }
 
     fn user(&self, user: User) -> Result<DirectoryUser, DirectoryError> {

@@ -51,6 +51,8 @@ pub struct Metadata {
     pub userinfo_endpoint: Option<Url>,
     /// How a client may authenticate at the token endpoint. Empty when the metadata does not say.
     pub token_endpoint_auth_methods: Vec<String>,
+    /// The claims that the issuer may send. Empty when the metadata does not say.
+    pub claims: Vec<String>,
     /// Whether callbacks name the issuer (RFC 9207).
     pub names_itself: bool,
 }
@@ -138,17 +140,16 @@ fn discover(client: &Client, issuer: &str) -> Result<Description, String> {
     if let Some(address) = &authorization_endpoint {
         is_safe(address).map_err(|why| format!("authorization_endpoint: {why}"))?;
     }
-    let methods = answer.get("token_endpoint_auth_methods_supported").and_then(Value::as_array);
+    let texts = |name: &str| {
+        let values = answer.get(name).and_then(Value::as_array).into_iter().flatten();
+        values.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
     let metadata = Metadata {
         authorization_endpoint,
         token_endpoint: url("token_endpoint"),
         userinfo_endpoint: url("userinfo_endpoint"),
-        token_endpoint_auth_methods: methods
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect(),
+        token_endpoint_auth_methods: texts("token_endpoint_auth_methods_supported"),
+        claims: texts("claims_supported"),
         names_itself: answer.get("authorization_response_iss_parameter_supported") == Some(&Value::Bool(true)),
     };
     let keys = url("jwks_uri").ok_or("the metadata has no address of the keys")?;

@@ -256,6 +256,10 @@ impl SignIn {
             result = self.store_session(state, &login, &principal, &secret, now).await;
         }
         let user = result?;
+        if let Some(refresh) = &self.refresh {
+            // The directory may know more of a person whom a rule has admitted. Nobody waits for it.
+            actix_web::rt::spawn(refresh());
+        }
         state.credential_owners.remember(&secret, user);
         RequestNotes::change(req, |notes| notes.user = Some(user));
         // In the background: if the browser gave up waiting, the session would exist and its cookie be lost.

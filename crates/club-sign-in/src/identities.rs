@@ -106,7 +106,7 @@ pub fn user_of(
         None => find_user(conn, identity)?,
     };
     let is_admitted = identity.is_admitted || identity.is_invited || was_invited;
-    let must_be_listed = policy == SignInPolicy::Directory && !is_admitted;
+    let must_be_listed = policy != SignInPolicy::Anyone && !is_admitted;
     if must_be_listed {
         check_listed(conn, identity, existing, linked_user.is_some())?;
     }

@@ -22,7 +22,7 @@ use service_kit::{
 pub use crate::caller::{ACTIVE, Caller};
 use crate::{
     bearer::{NameKind, Named},
-    club::Club,
+    club::{Club, StoredAdmins},
     identity::Person,
     proxy_user::Proxies,
     rights::{self, Right},
@@ -243,8 +243,8 @@ fn look_up(
     };
     Ok(match row {
         Some((id, name, ACTIVE, is_admin, version)) => {
-            let by_provider = is_admin && club.has_admins_of_provider;
-            let admin = named.is_admin || by_provider || club.admins.contains(&name);
+            let is_stored = is_admin && club.stored_admins != StoredAdmins::None;
+            let admin = named.is_admin || is_stored || club.admins.contains(&name);
             let author = Author { actor: Some(id), ..author.uncounted() };
             (Lookup::Active(Caller { id, admin, author }), Some(version))
         }

@@ -22,10 +22,21 @@ pub struct Club {
     pub origin: String,
     /// Sign-in names of the admins.
     pub admins: BTreeSet<String>,
-    /// Whether the sign-in provider says who else is one (`--privileged-claim`).
-    pub has_admins_of_provider: bool,
+    /// Who else is one: `users.admin` counts only if something keeps it up to date.
+    pub stored_admins: StoredAdmins,
     /// The source of users and groups.
     pub directory: Option<Source>,
+}
+
+/// What says who is an admin besides `--admins` and `--admin-claim`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoredAdmins {
+    /// Nothing.
+    None,
+    /// The sign-in provider, at each sign-in (`--privileged-claim`).
+    OfProvider,
+    /// The booking-service, at each sync: its privileged users.
+    OfBooking,
 }
 
 impl Club {
@@ -38,12 +49,17 @@ impl Club {
         if config.demo && admins.is_empty() {
             admins.extend(club_directory::demo::members().next().map(str::to_owned));
         }
+        let directory = config.directory()?;
         Ok(Self {
             zone: config.time_zone,
             origin: config.server.public_origin(),
             admins,
-            has_admins_of_provider: config.sign_in.privileged_claim.is_some(),
-            directory: config.directory()?,
+            stored_admins: match &directory {
+                _ if config.sign_in.privileged_claim.is_some() => StoredAdmins::OfProvider,
+                Some(Source::Booking { .. }) => StoredAdmins::OfBooking,
+                _ => StoredAdmins::None,
+            },
+            directory,
         })
     }
 

@@ -2,9 +2,10 @@
 
 use ::import::{Import, ImportOptions};
 use chrono_tz::Tz;
+use club_sign_in::provider::Provider;
 use common::time::Clock;
 use service_kit::{
-    cli::{CommandContext, SyncOptions},
+    cli::{CommandContext, CommonCommand, SyncOptions},
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     directory,
@@ -24,7 +25,13 @@ pub async fn run(cli: Cli) -> i32 {
         Command::Serve => serve(config).await,
         Command::Sync(options) => synchronize(config, &options).await,
         Command::Import(options) => import(config, options).await,
-        Command::Common(command) => return command_context(config).run(command).await,
+        Command::Common(command) => {
+            let mut context = command_context(config);
+            if let (CommonCommand::CheckConfig, Ok(Some(settings))) = (&command, config.provider()) {
+                context.warnings.extend(Provider::new(Some(settings), false).doubts().await);
+            }
+            return context.run(command).await;
+        }
     };
     exit_status(server::INFO.name, outcome)
 }
@@ -38,6 +45,7 @@ fn command_context(config: &Config) -> CommandContext<'_> {
         database_url: config.database_url(),
         directory: config.directory().ok().flatten(),
         names: sync::NAMES,
+        listed: &config.admins,
         faults: config.faults(),
         warnings: config.warnings(),
     }

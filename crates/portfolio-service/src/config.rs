@@ -220,6 +220,7 @@ impl Config {
             && !self.demo
             && self.identity.admin_claim.is_none()
             && self.sign_in.privileged_claim.is_none()
+            && !matches!(self.directory(), Ok(Some(Source::Booking { .. })))
         {
             warnings
                 .push("--admins is empty: nobody may change what others have created, or request a sync".to_owned());

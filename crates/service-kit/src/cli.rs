@@ -28,8 +28,8 @@ pub enum CommonCommand {
     Openapi,
     /// Ask the running service whether it is ready, and exit with 1 if it is not
     Health,
-    /// Check the options: print one line for each fault, and exit with 78 if there is one (with 2 at the first value that
-    /// cannot be parsed)
+    /// Check the options and ask the sign-in provider: print one line for each fault, and exit with 78 if there is one
+    /// (with 2 at the first value that cannot be parsed)
     CheckConfig,
     /// Back up, restore or move the database.
     #[command(flatten)]
@@ -60,6 +60,8 @@ pub struct CommandContext<'a> {
     pub directory: Option<Source>,
     /// Its sign-in names.
     pub names: NameRule,
+    /// Sign-in names that options contain, and that a directory file must have.
+    pub listed: &'a [String],
     /// The faults of all options, one line each.
     pub faults: Vec<String>,
     /// What is allowed but not advisable, one line each.
@@ -132,7 +134,13 @@ impl CommandContext<'_> {
         self.warn();
         if let Some(source @ Source::File(_)) = &self.directory {
             match directory::read(source) {
-                Ok(directory) => self.names.warn(&directory.users),
+                Ok(directory) => {
+                    self.names.warn(&directory.users);
+                    let unlisted =
+                        self.listed.iter().filter(|name| directory.users.iter().all(|user| user.name != **name));
+                    self.faults
+                        .extend(unlisted.map(|name| format!("the directory does not list {name:?} of --admins")));
+                }
                 Err(fault) => self.faults.push(fault),
             }
         }

@@ -74,7 +74,7 @@ fn insert_users_groups_and_tags(conn: &mut AnyConnection, directory: &Snapshot, 
     if user.or(room).or(event).is_some() {
         return Err(in_use());
     }
-    groups::queries::ensure_everyone_group(conn, EVERYONE_GROUP, now)?;
+    groups::queries::ensure_everyone_group(conn, Some(EVERYONE_GROUP), now)?;
     sync::apply(conn, directory, false, now)?;
     if let Some(first) = directory.users.first() {
         grant_privilege(conn, &first.name, now)?;

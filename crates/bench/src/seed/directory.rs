@@ -44,7 +44,7 @@ pub fn snapshot(size: Size) -> Snapshot {
             members,
         }
     });
-    Snapshot { groups: groups.collect(), users }
+    Snapshot { groups: groups.collect(), users, privileged: None }
 }
 
 /// The identifier of a row: a UUID of version 7 with its creation time. Its kind and its number, which is below 2⁴⁸,

@@ -148,7 +148,7 @@ fn the_service_serves_it(#[values(Sqlite, Postgres)] backend: Backend) {
         let token = tokens::create(&mut seeded.connect(), user, "test", Scope::Read, None, now).unwrap();
         token.reveal().to_owned()
     };
-    let (alice, last) = (token("alice"), token("u0099"));
+    let (alice, last) = (token(Some("alice")), token(Some("u0099")));
     let arguments = ["booking-service", "--bind", "127.0.0.1:0", "--rate-limit", "0", "--workers", "1"];
     let config = parse::<Cli>(arguments.into_iter().chain(["--database-url", &seeded.url])).unwrap().config;
     let service = Service::start(move || async move { server::start(&config, Clock::default()).await });

@@ -33,10 +33,10 @@ text_enum! {
     }
 }
 
-/// The signed-in, active user behind a request.
+/// The signed-in, active user behind a request, or nobody for a token of the club.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Their id.
+    /// Their id; the nil id for a token of the club.
     pub id: DbUuid,
     /// Whether the user is privileged.
     pub privileged: bool,

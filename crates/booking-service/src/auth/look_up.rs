@@ -50,7 +50,7 @@ pub fn authenticate(
     let unknown = || Problem::new(code::BAD_CREDENTIALS);
     let user = (users::id, users::privileged, users::state);
     let mut author = Author::new(By::Session, now);
-    let ((id, privileged, state), scope, credential, last_used_at, is_valid, data_version): (User, _, _, _, _, _) =
+    let (user, scope, credential, last_used_at, is_valid, data_version): (Option<User>, _, _, _, _, _) =
         match credential {
             Credential::Session(secret) => {
                 let columns = (sessions::id, sessions::expires_at, sessions::revoked_at, sessions::last_used_at);
@@ -61,7 +61,7 @@ pub fn authenticate(
                 let row: Option<(User, Session, String)> = with_connection!(conn, c => query.first(c)).optional()?;
                 let (user, (session, expires, revoked, last_used), data_version) = row.ok_or_else(unknown)?;
                 let is_valid = revoked.is_none() && now < expires && *now < last_used.plus(IDLE);
-                (user, Scope::Write, CredentialId::Session(session), Some(last_used), is_valid, data_version)
+                (Some(user), Scope::Write, CredentialId::Session(session), Some(last_used), is_valid, data_version)
             }
             Credential::Bearer(text) => {
                 let token = ApiToken::parse(TOKEN_PREFIX, text).ok_or_else(unknown)?;
@@ -74,10 +74,11 @@ pub fn authenticate(
                     api_tokens::name,
                 );
                 let query = api_tokens::table
-                    .inner_join(users::table)
+                    .left_join(users::table)
                     .filter(api_tokens::token_hash.eq(token.hash()))
-                    .select((user, columns, DataVersion));
-                let row: Option<(User, Token, String)> = with_connection!(conn, c => query.first(c)).optional()?;
+                    .select((user.nullable(), columns, DataVersion));
+                let row: Option<(Option<User>, Token, String)> =
+                    with_connection!(conn, c => query.first(c)).optional()?;
                 let (user, (token, scope, expires, revoked, last_used, name), data_version) =
                     row.ok_or_else(unknown)?;
                 let is_valid = revoked.is_none() && expires.is_none_or(|expires| now < expires);
@@ -85,12 +86,14 @@ pub fn authenticate(
                 (user, scope, CredentialId::Token(token), last_used, is_valid, data_version)
             }
         };
+    author.actor = user.map(|(id, ..)| id);
+    // A token of the club has no user, and acts as one who is in no group and has nothing.
+    let (id, privileged, state) = user.unwrap_or((DbUuid::nil(), false, ACTIVE));
     if state != ACTIVE {
         return Err(Problem::new(code::ACCOUNT_INACTIVE).into());
     }
     if !is_valid {
         return Err(unknown().into());
     }
-    author.actor = Some(id);
     Ok((Caller { id, privileged, credential, scope, last_used_at, author }, data_version))
 }

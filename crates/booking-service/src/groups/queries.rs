@@ -52,27 +52,26 @@ pub struct Group {
     pub admins: Vec<DbUuid>,
 }
 
-/// Creates the everyone group if it does not exist.
-pub fn create_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<(), Error> {
+/// The name of a new everyone group.
+const EVERYONE_NAME: &str = "Everyone";
+
+/// Creates the everyone group if there is none, or renames it to the configured name, and returns the name that it has.
+pub fn ensure_everyone_group(conn: &mut AnyConnection, name: Option<&str>, now: DbTimestamp) -> Result<String, Error> {
     let group = (
         (groups::id.eq(EVERYONE), groups::kind.eq(EVERYONE_KIND)),
-        groups::name.eq(name),
+        groups::name.eq(name.unwrap_or(EVERYONE_NAME)),
         groups::description.eq(""),
         groups::open.eq(false),
         groups::created_at.eq(now),
         groups::updated_at.eq(now),
     );
     with_connection!(conn, c => diesel::insert_into(groups::table).values(group).on_conflict_do_nothing().execute(c))?;
-    Ok(())
-}
-
-/// Creates the everyone group, or renames it to the configured name.
-pub fn ensure_everyone_group(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<(), Error> {
-    create_everyone_group(conn, name, now)?;
-    diesel::update(groups::table.find(EVERYONE).filter(groups::name.ne(name)))
-        .set((groups::name.eq(name), groups::updated_at.eq(now)))
-        .execute(conn)?;
-    Ok(())
+    if let Some(name) = name {
+        diesel::update(groups::table.find(EVERYONE).filter(groups::name.ne(name)))
+            .set((groups::name.eq(name), groups::updated_at.eq(now)))
+            .execute(conn)?;
+    }
+    Ok(groups::table.find(EVERYONE).select(groups::name).first(conn)?)
 }
 
 /// The sort key of lists of groups.

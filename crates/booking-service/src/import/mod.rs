@@ -26,7 +26,7 @@ use service_kit::{
 };
 
 use self::targets::Targets;
-use crate::{groups::queries::create_everyone_group, users::sync};
+use crate::{groups::queries::ensure_everyone_group, users::sync};
 
 /// The tables of the source to read.
 pub const TABLES: &[SourceTable] = &[
@@ -51,14 +51,14 @@ pub async fn run(
     import: Import,
     db: &Database,
     directory: Snapshot,
-    everyone_group: String,
+    everyone_group: Option<String>,
     now: Timestamp,
 ) -> Result<Report, Error> {
     let now = DbTimestamp(now);
     let work = move |conn: &mut AnyConnection, import: &mut Import| {
         import.step("reading the club directory");
         lock(conn)?;
-        create_everyone_group(conn, &everyone_group, now)?;
+        ensure_everyone_group(conn, everyone_group.as_deref(), now)?;
         sync::apply(conn, &directory, false, now)?;
         let users = users::import_users(conn, import, &directory, now)?;
         let tags = groups::import_tags(conn, import)?;

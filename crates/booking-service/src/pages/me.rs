@@ -173,7 +173,7 @@ pub async fn create_token(visit: Visit, club: Club, who: SignedIn, form: Form) -
                 me.require_session()?;
                 stay_active(conn, me.id)?;
                 me.author.count(1);
-                let (_, token) = tokens::issue(conn, me.id, &new, visit.now.0)?;
+                let (_, token) = tokens::issue(conn, Some(me.id), &new, visit.now.0)?;
                 visit.state().credential_owners.remember(token.reveal(), me.id.0);
                 let body = html! {
                     p { (visit.text("token-once")) }

@@ -200,7 +200,7 @@ pub async fn create_token(
         me.require_session()?;
         stay_active(conn, me.id)?;
         me.author.count(1);
-        let (id, token) = tokens::issue(conn, me.id, &new, now.0)?;
+        let (id, token) = tokens::issue(conn, Some(me.id), &new, now.0)?;
         state.credential_owners.remember(token.reveal(), me.id.0);
         Ok(Reply::created(&CreatedToken::new(id, &new, &token, now.0, zone))?.secret())
     })

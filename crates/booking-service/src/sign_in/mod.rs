@@ -40,11 +40,15 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
 /// The page of an invitation.
 pub const JOIN: &str = "/join/{secret}";
 
+/// Where its link leads to. Not a form: browsers do not follow one to another site, because of `form-action`.
+pub const JOIN_NOW: &str = "/join/{secret}/sign-in";
+
 /// Registers the page of a development installation, and that of an invitation.
 pub fn pages(config: &mut web::ServiceConfig) {
     config
         .route("/dev/sign-in", web::get().to(pages::choose))
-        .service(web::resource(JOIN).get(pages::join).post(pages::begin_to_join));
+        .route(JOIN, web::get().to(pages::join))
+        .route(JOIN_NOW, web::get().to(pages::begin_to_join));
 }
 
 /// Registers the pages of an installation without a front end.

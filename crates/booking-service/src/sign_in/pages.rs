@@ -88,7 +88,7 @@ pub async fn begin(
     sign_in.begin_page(&req, &state, from, now.0).await
 }
 
-/// The page of an invitation, with the button that begins to join by it.
+/// The page of an invitation, with the link that begins to join by it.
 pub async fn join(
     page: PageContext,
     state: Data<AppState>,
@@ -100,7 +100,7 @@ pub async fn join(
         if is_open { (StatusCode::OK, "you-are-invited") } else { (StatusCode::NOT_FOUND, "invitation-ended") };
     let body = html! {
         p { (page.text(if is_open { "join-about" } else { "invitation-ended-about" })) }
-        @if is_open { form method="post" { button { (page.text("join-now")) } } }
+        @if is_open { p { a.button href=(format!("/join/{secret}/sign-in")) { (page.text("join-now")) } } }
     };
     Ok(page.reply_with(status, &page.text(title), body).with(header::CACHE_CONTROL, "no-store"))
 }

@@ -34,8 +34,8 @@ const MAX_TOKENS: i64 = 50;
 #[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct TokenRow {
     pub id: DbUuid,
-    #[diesel(select_expression = users::name)]
-    pub user_name: String,
+    #[diesel(select_expression = users::name.nullable())]
+    pub user_name: Option<String>,
     pub name: String,
     pub scope: Scope,
     pub created_at: DbTimestamp,
@@ -54,14 +54,14 @@ pub struct NewToken {
     pub expires_at: Option<Timestamp>,
 }
 
-/// Creates a token for the user with this sign-in name.
+/// Creates a token for the user with this sign-in name, or one of the club, which can only read.
 ///
 /// # Errors
-/// 404 when there is none, 403 when the user is not active, 400 for a name of the token that cannot be used; those of
-/// [`issue`].
+/// 404 when there is none, 403 when the user is not active, 400 for a name of the token that cannot be used, and for a
+/// token of the club that could write; those of [`issue`].
 pub fn create(
     conn: &mut AnyConnection,
-    user_name: &str,
+    user_name: Option<&str>,
     name: &str,
     scope: Scope,
     expires_at: Option<Timestamp>,
@@ -70,21 +70,28 @@ pub fn create(
     let name = TokenName::new(name.to_owned())
         .map_err(|(code, message)| Problem::invalid("/name", code, message))?
         .into_inner();
-    let user: Option<DbUuid> =
-        users::table.filter(users::name.eq(user_name)).select(users::id).first(conn).optional()?;
-    let user = user.ok_or_else(|| no_user_called(user_name))?;
-    stay_active(conn, user)?;
+    let user = user_name.map(|name| user_called(conn, name)).transpose()?;
+    match user {
+        Some(user) => stay_active(conn, user)?,
+        None if scope == Scope::Read => {}
+        None => return Err(Problem::invalid("/scope", Rule::NotAllowed, "must be read without a user").into()),
+    }
     Ok(issue(conn, user, &NewToken { name, scope, expires_at }, now)?.1)
 }
 
-/// Creates a token for a user, and returns its id and the token. The caller locks the user ([`stay_active`]), so that
+fn user_called(conn: &mut AnyConnection, name: &str) -> Result<DbUuid, Error> {
+    let user: Option<DbUuid> = users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?;
+    user.ok_or_else(|| no_user_called(name).into())
+}
+
+/// Creates a token for a user or the club, and returns its id and the token. The caller locks the user ([`stay_active`]), so that
 /// two transactions do not exceed the limit together.
 ///
 /// # Errors
-/// 400 when it would have expired already; 409 when the user has too many.
+/// 400 when it would have expired already; 409 when there are too many of the user or the club.
 pub fn issue(
     conn: &mut AnyConnection,
-    user: DbUuid,
+    user: Option<DbUuid>,
     new: &NewToken,
     now: Timestamp,
 ) -> Result<(DbUuid, ApiToken), Error> {
@@ -92,13 +99,12 @@ pub fn issue(
         return Err(Problem::invalid("/expiresAt", Rule::InThePast, "must be in the future").into());
     }
     let is_live = api_tokens::expires_at.is_null().or(api_tokens::expires_at.gt(DbTimestamp(now)).assume_not_null());
-    let live = api_tokens::table
-        .filter(api_tokens::user_id.eq(user))
-        .filter(api_tokens::revoked_at.is_null())
-        .filter(is_live)
-        .count()
-        .get_result::<i64>(conn)?;
-    if live >= MAX_TOKENS {
+    let live = api_tokens::table.filter(api_tokens::revoked_at.is_null()).filter(is_live).count().into_boxed();
+    let live = match user {
+        Some(user) => live.filter(api_tokens::user_id.eq(user)),
+        None => live.filter(api_tokens::user_id.is_null()),
+    };
+    if live.get_result::<i64>(conn)? >= MAX_TOKENS {
         return Err(Problem::new(codes::TOO_MANY_TOKENS).into());
     }
     let (id, token) = (DbUuid::new(), ApiToken::generate(TOKEN_PREFIX)?);
@@ -121,16 +127,9 @@ pub fn issue(
 /// # Errors
 /// 404 when there is no such user.
 pub fn list(conn: &mut AnyConnection, user: Option<&str>) -> Result<Vec<TokenRow>, Error> {
-    let owner = match user {
-        Some(name) => {
-            let id: Option<DbUuid> =
-                users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?;
-            Some(id.ok_or_else(|| no_user_called(name))?)
-        }
-        None => None,
-    };
+    let owner = user.map(|name| user_called(conn, name)).transpose()?;
     let mut query = api_tokens::table
-        .inner_join(users::table)
+        .left_join(users::table)
         .filter(api_tokens::revoked_at.is_null())
         .order((api_tokens::created_at, api_tokens::id))
         .select(TokenRow::as_select())
@@ -144,7 +143,7 @@ pub fn list(conn: &mut AnyConnection, user: Option<&str>) -> Result<Vec<TokenRow
 /// The tokens of a user that have not been revoked, the oldest first.
 pub fn of_user(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<TokenRow>, Error> {
     let query = api_tokens::table
-        .inner_join(users::table)
+        .left_join(users::table)
         .filter(api_tokens::user_id.eq(user))
         .filter(api_tokens::revoked_at.is_null())
         .order((api_tokens::created_at, api_tokens::id));
@@ -156,9 +155,11 @@ pub fn of_user(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<TokenRow>, 
 /// # Errors
 /// 404 when there is none that has not been revoked.
 pub fn revoke(conn: &mut AnyConnection, id: Uuid, now: Timestamp) -> Result<(), Error> {
-    let owner: Option<DbUuid> =
-        api_tokens::table.find(DbUuid(id)).select(api_tokens::user_id).first(conn).optional()?;
-    revoke_of(conn, owner.ok_or_else(no_token)?, DbUuid(id), now)
+    revoked(
+        diesel::update(api_tokens::table.find(DbUuid(id)).filter(api_tokens::revoked_at.is_null()))
+            .set(api_tokens::revoked_at.eq(DbTimestamp(now)))
+            .execute(conn)?,
+    )
 }
 
 /// Revokes a token of this user.
@@ -170,12 +171,12 @@ pub fn revoke_of(conn: &mut AnyConnection, user: DbUuid, id: DbUuid, now: Timest
         .filter(api_tokens::id.eq(id))
         .filter(api_tokens::user_id.eq(user))
         .filter(api_tokens::revoked_at.is_null());
-    match diesel::update(token).set(api_tokens::revoked_at.eq(DbTimestamp(now))).execute(conn)? {
-        0 => Err(no_token().into()),
-        _ => Ok(()),
-    }
+    revoked(diesel::update(token).set(api_tokens::revoked_at.eq(DbTimestamp(now))).execute(conn)?)
 }
 
-fn no_token() -> Problem {
-    Problem::new(code::NOT_FOUND).detail("There is no such token.")
+fn revoked(tokens: usize) -> Result<(), Error> {
+    match tokens {
+        0 => Err(Problem::new(code::NOT_FOUND).detail("There is no such token.").into()),
+        _ => Ok(()),
+    }
 }

@@ -50,7 +50,7 @@ fn the_list_has_groups_made_here_then_everyone_then_directory_groups(#[values(Sq
     directory_group(&club, "c");
     let list = club.by(BOB).get("/api/groups").expect(200).json();
     let names: Vec<_> = list.as_array().unwrap().iter().map(|group| group["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["Z", "a", "b", "traP", "c", "d"]);
+    assert_eq!(names, ["Z", "a", "b", "Everyone", "c", "d"]);
     for group in list.as_array().unwrap() {
         assert_eq!(club.by(BOB).get(&path(group)).expect(200).json(), *group);
     }
@@ -61,13 +61,13 @@ fn the_everyone_group_has_all_active_users(#[values(Sqlite, Postgres)] backend: 
     let club = Club::start(backend);
     let group = club.by(BOB).get(&format!("/api/groups/{EVERYONE}")).expect(200).json();
     assert_eq!(group["groupId"], "11111111-1111-1111-1111-111111111111");
-    assert_eq!((&group["name"], &group["description"]), (&json!("traP"), &json!("")));
+    assert_eq!((&group["name"], &group["description"]), (&json!("Everyone"), &json!("")));
     assert_eq!((&group["open"], &group["isTraQGroup"]), (&json!(false), &json!(true)));
     assert_eq!((&group["members"], &group["admins"]), (&ids(&[ALICE, BOB, CAROL, DAVE]), &json!([])));
     assert_eq!(group["createdBy"], "00000000-0000-0000-0000-000000000000");
 
     let mut club = club;
-    club.config.everyone_group = "Everybody".into();
+    club.config.everyone_group = Some("Everybody".into());
     club.clock.advance(TimeDelta::hours(1));
     club.start_another();
     let renamed = club.by(BOB).get(&format!("/api/groups/{EVERYONE}")).expect(200).json();

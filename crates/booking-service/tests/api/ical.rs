@@ -309,7 +309,7 @@ fn the_feed_has_what_the_user_belongs_to_administers_or_answered(#[values(Sqlite
     let mut names = all(&found, "SUMMARY");
     names.sort();
     assert_eq!(names, ["absent", "admin", "attends", "everyone", "member"]);
-    assert_eq!(all(&found, "NAME"), ["traP events"]);
+    assert_eq!(all(&found, "NAME"), ["Everyone events"]);
     assert_eq!(all(&feed(&club, &feed_path(&club, DAVE)), "SUMMARY"), ["everyone"]);
 }
 

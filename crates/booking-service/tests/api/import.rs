@@ -105,7 +105,7 @@ fn a_dry_run_reports_everything_and_writes_nothing(#[values(Sqlite, Postgres)] b
 #[rstest]
 fn ids_creators_times_and_people_are_those_of_the_source(#[values(Sqlite, Postgres)] backend: Backend) {
     let (mut club, source) = (Club::start(backend), SourceDatabase::new(&[SCHEMA, SMALL]));
-    club.config.everyone_group = "Everybody".into();
+    club.config.everyone_group = Some("Everybody".into());
     club.start_another();
     import(&club, &source, 5, &[]).done();
     let get = |path: &str| club.by(ALICE).get(path).expect(200).json();

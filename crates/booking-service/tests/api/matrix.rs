@@ -234,8 +234,8 @@ fn bad_tokens(club: &Club) -> [(&'static str, String); 6] {
     let (conn, now) = (&mut club.connect(), club.clock.now());
     let before = now.plus(-TimeDelta::hours(2));
     let until = Some(now.plus(-TimeDelta::hours(1)));
-    let expired = tokens::create(conn, ALICE, "expired", Scope::Write, until, before).unwrap();
-    let revoked = tokens::create(conn, ALICE, "revoked", Scope::Write, None, before).unwrap();
+    let expired = tokens::create(conn, Some(ALICE), "expired", Scope::Write, until, before).unwrap();
+    let revoked = tokens::create(conn, Some(ALICE), "revoked", Scope::Write, None, before).unwrap();
     let row = tokens::list(conn, Some(ALICE)).unwrap().into_iter().find(|row| row.name == "revoked").unwrap();
     tokens::revoke(conn, row.id.0, now).unwrap();
     [

@@ -245,7 +245,7 @@ fn a_group_made_here_is_never_overwritten(#[values(Sqlite, Postgres)] backend: B
     );
     let path = format!("/api/groups/{}", text(&ours, "groupId"));
     assert_eq!(club.by(BOB).get(&path).expect(200).json(), ours);
-    assert_eq!(group(&club, everyone).expect(200).json()["name"], "traP");
+    assert_eq!(group(&club, everyone).expect(200).json()["name"], "Everyone");
 }
 
 #[rstest]

@@ -12,10 +12,13 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use service_kit::{
     credentials,
-    database::types::{DbTimestamp, DbUuid},
+    database::{
+        AnyConnection,
+        types::{DbTimestamp, DbUuid},
+    },
 };
 
-use crate::harness::{ALICE, BOB, CAROL, Client, Club, SUSAN, id};
+use crate::harness::{ALICE, BOB, CAROL, Client, Club, DAVE, SUSAN, id};
 
 /// Creates a token of a member.
 pub fn make_token(club: &Club, member: &str, scope: &str) -> String {
@@ -152,22 +155,60 @@ fn the_command_line_makes_lists_and_revokes(#[values(Sqlite, Postgres)] backend:
     let club = Club::start(backend);
     let (conn, now) = (&mut club.connect(), club.clock.now());
     let until = Some(now.plus(TimeDelta::days(1)));
-    let token = tokens::create(conn, BOB, "cli", Scope::Write, until, now).unwrap();
-    tokens::create(conn, ALICE, "other", Scope::Read, None, now).unwrap();
+    let token = tokens::create(conn, Some(BOB), "cli", Scope::Write, until, now).unwrap();
+    tokens::create(conn, Some(ALICE), "other", Scope::Read, None, now).unwrap();
     by_token(&club, token.reveal()).put("/api/users/me/ical", json!({})).expect(200);
     let status = |error: service_kit::error::Error| error.into_problem().status();
-    assert_eq!(status(tokens::create(conn, "nobody", "x", Scope::Read, None, now).unwrap_err()), 404);
-    assert_eq!(status(tokens::create(conn, BOB, " ", Scope::Read, None, now).unwrap_err()), 400);
-    assert_eq!(status(tokens::create(conn, BOB, "x", Scope::Read, Some(now), now).unwrap_err()), 400);
+    assert_eq!(status(tokens::create(conn, Some("nobody"), "x", Scope::Read, None, now).unwrap_err()), 404);
+    assert_eq!(status(tokens::create(conn, Some(BOB), " ", Scope::Read, None, now).unwrap_err()), 400);
+    assert_eq!(status(tokens::create(conn, Some(BOB), "x", Scope::Read, Some(now), now).unwrap_err()), 400);
     assert_eq!(status(tokens::list(conn, Some("nobody")).unwrap_err()), 404);
     let all = tokens::list(conn, None).unwrap();
-    assert_eq!(all.iter().map(|row| row.user_name.as_str()).collect::<Vec<_>>(), [BOB, ALICE]);
+    assert_eq!(all.iter().map(|row| row.user_name.as_deref()).collect::<Vec<_>>(), [Some(BOB), Some(ALICE)]);
     let bobs = tokens::list(conn, Some(BOB)).unwrap();
     assert_eq!((bobs.len(), bobs[0].name.as_str(), bobs[0].expires_at), (1, "cli", until.map(DbTimestamp)));
     tokens::revoke(conn, bobs[0].id.0, now).unwrap();
     assert_eq!(status(tokens::revoke(conn, bobs[0].id.0, now).unwrap_err()), 404);
     assert_eq!(status(tokens::revoke(conn, DbUuid::new().0, now).unwrap_err()), 404);
     by_token(&club, token.reveal()).get("/api/users/me").refused(401, "bad-credentials");
+}
+
+#[rstest]
+fn a_token_of_the_club_reads_what_every_member_may_read(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (conn, now) = (&mut club.connect(), club.clock.now());
+    let make = |conn: &mut AnyConnection, scope| tokens::create(conn, None, "portfolio", scope, None, now);
+    let token = make(conn, Scope::Read).unwrap();
+    for scope in [Scope::Write, Scope::Board] {
+        assert_eq!(make(conn, scope).unwrap_err().into_problem().status(), 400);
+    }
+    let by_club = || by_token(&club, token.reveal());
+    for list in ["/api/users", "/api/groups", "/api/rooms", "/api/events", "/api/activity/events"] {
+        assert_eq!(by_club().get(list).expect(200).json(), club.by(DAVE).get(list).expect(200).json(), "{list}");
+    }
+    // It is nobody, and no operation fails because of that.
+    let document = club.anonymous().get("/openapi.json").expect(200).json();
+    let paths = document["paths"].as_object().unwrap();
+    let mut found = Vec::new();
+    for path in paths.iter().filter(|(path, operations)| !path.contains('{') && operations.get("get").is_some()) {
+        let answer = by_club().get(path.0);
+        let is_personal = path.0.starts_with("/api/users/me");
+        assert!(
+            if is_personal { answer.status == 403 } else { matches!(answer.status, 200 | 400 | 403) },
+            "{path:?}: {}",
+            answer.text()
+        );
+        found.push(answer.status);
+    }
+    assert!(found.len() > 15, "{found:?}");
+    by_club().post("/api/groups", json!({})).refused(403, "insufficient-scope");
+    for page in ["/", "/me", "/webhooks"] {
+        by_club().get(page).expect(403);
+    }
+    let row = tokens::list(conn, None).unwrap().remove(0);
+    assert_eq!((row.user_name, row.name.as_str()), (None, "portfolio"));
+    tokens::revoke(conn, row.id.0, now).unwrap();
+    by_club().get("/api/users").refused(401, "bad-credentials");
 }
 
 #[rstest]
@@ -191,7 +232,7 @@ fn a_user_has_at_most_50_tokens(#[values(Sqlite, Postgres)] backend: Backend) {
     });
     assert_eq!(statuses, [201, 201, 409, 409, 409, 409]);
     club.by(BOB).post(path, token.clone()).refused(409, "too-many-tokens");
-    let error = tokens::create(&mut club.connect(), BOB, "x", Scope::Read, None, club.clock.now()).unwrap_err();
+    let error = tokens::create(&mut club.connect(), Some(BOB), "x", Scope::Read, None, club.clock.now()).unwrap_err();
     assert_eq!(error.into_problem().status(), 409);
     // The limit is for each user.
     club.by(CAROL).post(path, token.clone()).expect(201);

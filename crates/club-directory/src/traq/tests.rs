@@ -135,7 +135,7 @@ fn reads_users_and_groups() {
         admins: vec![ANNA],
         members: vec![BEN],
     };
-    assert_eq!(read, Snapshot { users: vec![anna, ben], groups: vec![graphics] });
+    assert_eq!(read, Snapshot { users: vec![anna, ben], groups: vec![graphics], privileged: None });
 
     let (requests, tokens): (Vec<_>, Vec<_>) = server.requests.try_iter().unzip();
     assert_eq!(requests, ["GET /api/v3/users?include-suspended=true HTTP/1.1", "GET /api/v3/groups HTTP/1.1"]);

@@ -126,8 +126,10 @@ pub struct SignInOptions {
 /// Who becomes a member by signing in with a provider (contract, "Who may become a member").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SignInPolicy {
-    /// People in the directory, and those whom a rule makes members.
+    /// People in the directory, those whom a rule makes members, and those with an invitation.
     Directory,
+    /// Without a directory and a rule: only people with an invitation.
+    Invited,
     /// Everybody with an account of the provider.
     Anyone,
 }

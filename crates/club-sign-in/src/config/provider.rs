@@ -121,7 +121,9 @@ impl SignInOptions {
     pub fn policy_faults(&self, has_directory: bool, traq: Option<&Url>) -> Vec<String> {
         let mut faults = Vec::new();
         if self.sign_in == Some(SignInPolicy::Directory) && !has_directory && !self.has_rules() {
-            faults.push("--sign-in directory needs --directory-file or --traq-url".to_owned());
+            let fault = "--sign-in directory needs --directory-file or --traq-url; without either, --sign-in invited admits \
+                         only people with an invitation";
+            faults.push(fault.to_owned());
         }
         if self.sign_in == Some(SignInPolicy::Anyone) && self.has_rules() {
             faults.push("--sign-in anyone and a rule on who may become a member are both given".to_owned());
@@ -149,7 +151,8 @@ impl SignInOptions {
             let own = self.preset().restrictions.iter().map(|option| format!("{option}, "));
             format!(
                 "everybody can have an account of this provider: say who may become a member by {}--member-domains, \
-                 --required-claim or --directory-file, or say --sign-in anyone",
+                 --required-claim or --directory-file, or say --sign-in invited (people with an invitation) or --sign-in \
+                 anyone",
                 own.collect::<String>()
             )
         })

@@ -82,6 +82,15 @@ impl Http {
         }
     }
 
+    /// Whether an address answers at all.
+    ///
+    /// # Errors
+    /// When it does not, with 5xx, or is not safe.
+    pub fn ask(&self, address: &Url) -> Result<(), NoAnswer> {
+        let request = Request::get(address.as_str()).body(Vec::new()).map_err(|error| NoAnswer(error.to_string()))?;
+        self.send(request).map(drop)
+    }
+
     /// The JSON object at an address that requires a bearer token (RFC 6750).
     ///
     /// # Errors

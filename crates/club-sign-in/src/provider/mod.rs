@@ -74,6 +74,16 @@ impl Provider {
         }
     }
 
+    /// Asks the provider, and returns what may be wrong with the options, one line each. The log says if an issuer does
+    /// not answer.
+    pub async fn doubts(&self) -> Vec<String> {
+        match self {
+            Self::Missing | Self::Development => Vec::new(),
+            Self::OAuth(provider) => provider.doubts().await,
+            Self::OpenId(provider) => provider.doubts().await,
+        }
+    }
+
     /// The address to send the browser to.
     ///
     /// # Errors

@@ -125,6 +125,14 @@ impl OAuth {
         Self { settings, addresses, client, http: Http::new() }
     }
 
+    /// Says if the provider does not answer.
+    pub async fn doubts(&self) -> Vec<String> {
+        let user = self.addresses.user.clone();
+        let answer = self.http.run(move |http| Ok(http.ask(&user).err())).await;
+        let line = |error| format!("the sign-in provider does not answer: {error}");
+        answer.ok().flatten().map(line).into_iter().collect()
+    }
+
     pub fn settings(&self) -> &ProviderSettings {
         &self.settings
     }

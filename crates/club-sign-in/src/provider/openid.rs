@@ -42,6 +42,15 @@ impl OpenId {
         let _ = self.verifier.issuer().metadata().await;
     }
 
+    /// The claims about a user that the metadata does not promise, one line each.
+    pub async fn doubts(&self) -> Vec<String> {
+        let promised = self.verifier.issuer().metadata().await.map(|metadata| metadata.claims).unwrap_or_default();
+        let claims = [("--oauth-name-claim", &self.settings.name_claim), ("--oauth-id-claim", &self.settings.id_claim)];
+        let missing = claims.iter().filter(|(_, claim)| !promised.is_empty() && !promised.contains(claim));
+        let line = |(option, claim)| format!("the issuer's metadata does not promise the claim {claim:?} of {option}");
+        missing.copied().map(line).collect()
+    }
+
     pub fn settings(&self) -> &ProviderSettings {
         &self.settings
     }

@@ -37,7 +37,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 pub use self::people::NAMES;
 use crate::{
     auth::Admin,
-    club::Club,
+    club::{Club, StoredAdmins},
     codes,
     schema::{groups, users},
 };
@@ -93,7 +93,7 @@ async fn synchronize(
 ) -> Result<Reply, Failure> {
     // Reading the directory takes long, so the right is also checked before it.
     who.authorize().await?;
-    let (directory, present) = (directory::fetch(club.directory.as_ref()).await?, club.semester(now.0));
+    let (directory, present) = (read(&club).await?, club.semester(now.0));
     let reply = who.create(move |conn, _| {
         apply(conn, &directory, query.0.force.0, present, DbTimestamp(now.0))?;
         Ok(Reply::no_content())
@@ -108,11 +108,19 @@ async fn synchronize(
 /// # Errors
 /// 503 when there is no directory or it cannot be read; as of [`apply`]. Nothing changes then.
 pub async fn run(db: &Database, club: &Club, force: bool, now: Timestamp) -> Result<Synced, Error> {
-    let (directory, present) = (directory::fetch(club.directory.as_ref()).await?, club.semester(now));
+    let (directory, present) = (read(club).await?, club.semester(now));
     for name in club.admins.iter().filter(|name| directory.users.iter().all(|user| user.name != **name)) {
         log::warn!("club directory: it has no {name:?}, whom --admins names");
     }
     db.write(JobOwner::Internal, move |conn| apply(conn, &directory, force, present, DbTimestamp(now))).await
+}
+
+/// Reads the directory. Who is an admin is decided by the sign-in provider where that is configured, else by a directory
+/// that says who is privileged.
+async fn read(club: &Club) -> Result<Snapshot, Error> {
+    let mut directory = directory::fetch(club.directory.as_ref()).await?;
+    directory.privileged.take_if(|_| club.stored_admins == StoredAdmins::OfProvider);
+    Ok(directory)
 }
 
 /// Makes users and groups equal to a snapshot, in the present semester.
@@ -135,6 +143,9 @@ pub fn apply(
         check_clock(conn, now)?;
     }
     let (users, ids) = people::update(conn, &directory.users, force, now)?;
+    if let Some(privileged) = &directory.privileged {
+        people::set_admins(conn, privileged, now)?;
+    }
     Ok(Synced { users, groups: memberships::update(conn, &directory.groups, &ids, present, now)? })
 }
 

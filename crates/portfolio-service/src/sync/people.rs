@@ -18,6 +18,7 @@ use service_kit::{
     error::Error,
     with_connection,
 };
+use uuid::Uuid;
 
 use crate::{caller::ACTIVE, identity::is_sign_in_name, schema::users};
 
@@ -96,6 +97,21 @@ pub(super) fn update(
     }
     let counts = Changes::new(&changed, |user| before.contains_key(&user.id), unlisted.len());
     Ok((counts, present.iter().chain(&target).map(|user| user.id).collect()))
+}
+
+/// Makes these users admins, and no others.
+pub(super) fn set_admins(conn: &mut AnyConnection, admins: &HashSet<Uuid>, now: DbTimestamp) -> Result<(), Error> {
+    let present: Vec<DbUuid> = users::table.filter(users::admin.eq(true)).select(users::id).load(conn)?;
+    let (present, admins): (HashSet<_>, HashSet<_>) =
+        (present.into_iter().collect(), admins.iter().map(|id| DbUuid(*id)).collect());
+    for (is_admin, ids) in [(true, admins.difference(&present)), (false, present.difference(&admins))] {
+        for ids in ids.copied().collect::<Vec<_>>().chunks(ROWS_PER_STATEMENT) {
+            diesel::update(users::table.filter(users::id.eq_any(ids)))
+                .set((users::admin.eq(is_admin), users::updated_at.eq(now)))
+                .execute(conn)?;
+        }
+    }
+    Ok(())
 }
 
 /// The users whose names the directory gives to others, with new names: final ones for users who are not in the

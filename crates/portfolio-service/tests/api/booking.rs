@@ -66,7 +66,7 @@ pub struct Booking {
     /// The same after restarts.
     pub address: SocketAddr,
     running: Option<Child>,
-    /// Alice's token with the scope `read`, and Bob's with the scope `write`.
+    /// One of the club, which reads, and Bob's with the scope `write`.
     tokens: (String, String),
     folder: TempDir,
 }
@@ -109,7 +109,7 @@ impl Booking {
     fn started(mut self) -> Self {
         self.resume();
         // The copy needs only to read.
-        self.tokens = (self.token(ALICE, "read"), self.token(BOB, "write"));
+        self.tokens = (self.token(&[]), self.token(&["--user", BOB, "--scope", "write"]));
         self
     }
 
@@ -126,9 +126,9 @@ impl Booking {
         program
     }
 
-    fn token(&self, user: &str, scope: &str) -> String {
-        let arguments = ["--log", "off", "token", "create", "--user", user, "--name", "test", "--scope", scope];
-        let made = self.program().args(arguments).output().unwrap();
+    fn token(&self, options: &[&str]) -> String {
+        let arguments = ["--log", "off", "token", "create", "--name", "test"];
+        let made = self.program().args(arguments).args(options).output().unwrap();
         assert!(made.status.success(), "{made:?}");
         String::from_utf8(made.stdout).unwrap().trim().to_owned()
     }

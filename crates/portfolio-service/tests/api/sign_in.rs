@@ -313,14 +313,23 @@ fn who_joins_at_the_booking_service_is_known_here() {
         refused(&club, &issuer, 403, "not-a-member");
         booking.write_directory(&[ALICE, BOB, CAROL, "erik"], &json!([]));
         booking.run_command(&["sync"]);
+        booking.run_command(&["user", "grant-privilege", "erik"]);
         // At most one copy more in ten seconds.
         refused(&club, &issuer, 403, "not-a-member");
         club.clock.advance(TimeDelta::seconds(11));
         let mut erik = Browser::new(&club);
         sign_in(&mut erik, &issuer).expect(302);
         assert_eq!(erik.who().as_deref(), Some("erik"));
-        assert_eq!(user_named(&club, "erik"), Some((id("erik"), true, false)));
+        assert_eq!(user_named(&club, "erik"), Some((id("erik"), true, true)));
         assert_eq!(names("/api/v1/groups"), ["graphics", "sound"], "left by all");
+        // Who is privileged there is an admin here.
+        let by_erik = || club.anonymous().header("cookie", &format!("portfolio_session={}", erik.session().unwrap()));
+        by_erik().get("/api/v1/audit").expect(200);
+        issuer.is_now("subject-of-bob", BOB);
+        let mut bob = Browser::new(&club);
+        sign_in(&mut bob, &issuer).expect(302);
+        let by_bob = club.anonymous().header("cookie", &format!("portfolio_session={}", bob.session().unwrap()));
+        by_bob.get("/api/v1/audit").expect(403);
         issuer.is_now("subject-of-stranger", "stranger");
         refused(&club, &issuer, 403, "not-a-member");
     });

@@ -1,9 +1,11 @@
 // A real OpenID Connect provider for the tests, without forms: `login_hint` in the authorization request says who signs
 // in, any name will do, and `deny` or none refuses. It prints its address when it is ready and ends when its standard
 // input does. Clients come by dynamic registration (RFC 7591), so that a test can name the port that it got.
-// With PORT in its environment it has the same address again, and new keys; else a free port.
+// With PORT in its environment it has the same address again, and new keys; else a free port. With LIKE=google it says of
+// people what Google says, and without a hint the file WHO has the name.
 
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import Provider from 'oidc-provider';
 
@@ -11,14 +13,16 @@ import Provider from 'oidc-provider';
 const RESOURCE = 'https://portfolio.example';
 
 const key = (type, options) => generateKeyPairSync(type, options).privateKey.export({ format: 'jwk' });
-const profile = (name) => ({ preferred_username: name, name: `${name} by name`, email: `${name}@club.example` });
+const profile = (name) => process.env.LIKE === 'google'
+  ? { name: `${name} by name`, email: name.includes('@') ? name : `${name}@club.example`, email_verified: true }
+  : { preferred_username: name, name: `${name} by name`, email: `${name}@club.example` };
 
 function provider(issuer) {
   const made = new Provider(issuer, {
     jwks: { keys: [key('rsa', { modulusLength: 2048 }), key('ec', { namedCurve: 'P-256' })] },
     cookies: { keys: [randomUUID()] },
     pkce: { required: () => true },
-    claims: { openid: ['sub'], profile: ['preferred_username', 'name'], email: ['email'] },
+    claims: { openid: ['sub'], profile: ['preferred_username', 'name'], email: ['email', 'email_verified'] },
     // As most providers do, and against what the specification asks of this one.
     conformIdTokenClaims: false,
     // What identifies somebody is not their name.
@@ -56,7 +60,7 @@ function provider(issuer) {
   made.use(async (ctx, next) => {
     if (!ctx.path.startsWith('/choose/')) return next();
     const { params } = await made.interactionDetails(ctx.req, ctx.res);
-    const hint = params.login_hint ?? 'deny';
+    const hint = params.login_hint ?? (process.env.WHO ? readFileSync(process.env.WHO, 'utf8') : 'deny');
     const result = hint === 'deny' ? { error: 'access_denied' } : { login: { accountId: hint } };
     await made.interactionFinished(ctx.req, ctx.res, result);
     ctx.respond = false;
