@@ -31,9 +31,6 @@ pub struct Club {
 
 impl Club {
     /// The values that the options configure.
-    ///
-    /// # Errors
-    /// One line that describes the error in the options.
     pub fn new(config: &Config) -> Result<Self, String> {
         Ok(Self {
             zone: config.time_zone,
@@ -56,7 +53,6 @@ impl Club {
     }
 
     /// The configuration that answers depend on.
-    #[must_use]
     pub fn answer_options(&self) -> AnswerOptions {
         AnswerOptions {
             options: format!("{} {}", self.zone, self.origin),

@@ -213,7 +213,6 @@ const DEFAULT_DATABASE: &str = "sqlite://data/booking.sqlite3";
 
 impl Config {
     /// The errors in the options, one line each.
-    #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = self.server.faults();
         faults.extend(self.database_url().err());
@@ -237,7 +236,6 @@ impl Config {
     }
 
     /// Warnings about options that are accepted but not recommended, one line each.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let secrets =
             [self.key.secret(), self.database.given_url(), self.directory.token(), self.sign_in.client_secret()];
@@ -263,39 +261,28 @@ impl Config {
 
     /// Whether the service runs in development mode (contract, "Development mode"), in which anybody can sign in as any
     /// user: there is no sign-in provider, and only this machine can reach the service.
-    #[must_use]
     pub fn is_development(&self) -> bool {
         let has_no_provider = matches!(self.provider(), Ok(None));
         has_no_provider && self.server.development_faults(MISSING_PROVIDER).is_empty()
     }
 
     /// The address of the database.
-    ///
-    /// # Errors
-    /// One line that describes the error in the options.
     pub fn database_url(&self) -> Result<database::Url, String> {
         self.database.resolved_url(DEFAULT_DATABASE, self.server.is_loopback())
     }
 
     /// The keys of this installation.
-    ///
-    /// # Errors
-    /// One line that describes the error in the options.
     pub fn keys(&self) -> Result<Keys, String> {
         // Without a provider the service starts in development mode only.
         self.key.keys(!self.server.is_loopback() || !matches!(self.provider(), Ok(None)))
     }
 
     /// The sign-in provider, if one is configured.
-    ///
-    /// # Errors
-    /// The errors in the options, one line each.
     pub fn provider(&self) -> Result<Option<ProviderSettings>, Vec<String>> {
         self.sign_in.provider(&self.server, self.directory.traq_url.as_ref(), CALLBACK)
     }
 
     /// Who becomes a member by signing in.
-    #[must_use]
     pub fn sign_in_policy(&self) -> SignInPolicy {
         self.sign_in.policy(self.has_directory())
     }
@@ -305,9 +292,6 @@ impl Config {
     }
 
     /// The club directory, if there is one. Without a configured directory, the demo uses its own.
-    ///
-    /// # Errors
-    /// One line that describes the error in the options.
     pub fn directory(&self) -> Result<Option<Source>, String> {
         Ok(self.directory.source()?.or(self.demo.then_some(Source::Demo)))
     }

@@ -88,7 +88,6 @@ pub struct UnionAll(Vec<Box<dyn QueryFragment<MultiBackend> + Send>>);
 
 impl UnionAll {
     /// Adds a query.
-    #[must_use]
     pub fn and(mut self, query: impl QueryFragment<MultiBackend> + Send + 'static) -> Self {
         self.0.push(Box::new(query));
         self

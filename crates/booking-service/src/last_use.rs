@@ -52,7 +52,6 @@ pub struct LastUse(mpsc::Sender<Message>);
 
 impl LastUse {
     /// Starts the background task. It ends when the last clone of the sender is dropped.
-    #[must_use]
     pub fn start(db: &Database) -> Self {
         let (sender, receiver) = mpsc::channel(BATCH);
         actix_web::rt::spawn(run(db.clone(), receiver));

@@ -24,6 +24,8 @@
 //! [`server`] assembles them, [`commands`] is the command line, [`demo`] fills an empty database with an example club,
 //! [`import`] copies the data of the system that the service replaces.
 
+#![expect(missing_docs, reason = "what has a clear name needs no sentence; this is no library")]
+
 #[macro_use]
 pub mod period_filter;
 

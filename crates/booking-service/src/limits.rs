@@ -22,7 +22,6 @@ pub struct Limits {
 
 impl Limits {
     /// The limits that the options configure.
-    #[must_use]
     pub fn new(options: &LimitOptions, clock: &Clock) -> Self {
         Self { feed: RateLimit::per_minute(options.feed_rate_limit, clock) }
     }

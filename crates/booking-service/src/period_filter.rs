@@ -15,14 +15,12 @@ use service_kit::{
 const LONG: TimeDelta = TimeDelta::hours(24);
 
 /// Whether a row is long: the value of its column `is_long`.
-#[must_use]
 pub fn is_long(starts_at: DbTimestamp, ends_at: DbTimestamp) -> bool {
     *ends_at - *starts_at > LONG
 }
 
 /// The earliest start of a row that is not long and ends after `at`: 24 hours before `at`, or the first representable
 /// time.
-#[must_use]
 pub fn earliest_start(at: DbTimestamp) -> DbTimestamp {
     DbTimestamp(at.plus(-LONG))
 }

@@ -114,7 +114,6 @@ async fn create(who: SignedIn, Zone(zone): Zone, now: Now, body: Body<RequestTag
 /// A tag as listed.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = tags)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Tag {
     pub id: DbUuid,
     pub name: String,
@@ -132,7 +131,6 @@ pub fn load(conn: &mut AnyConnection, bounds: &PageBounds<(String, DbUuid)>) -> 
 }
 
 /// The key by which names are compared: the column `tags.name_key`.
-#[must_use]
 pub fn key(name: &str) -> String {
     name.nfc().collect()
 }

@@ -55,13 +55,11 @@ pub(crate) use read_from_text;
 read_from_text! { CalendarDate ClockTime }
 
 /// The instant of a local time; `None` if the clocks skip it. Of two instants it is the earlier.
-#[must_use]
 pub fn instant(date: NaiveDate, time: NaiveTime, zone: Tz) -> Option<Timestamp> {
     Timestamp::new(zone.from_local_datetime(&date.and_time(time)).earliest()?.to_utc())
 }
 
 /// The first instant of a local time after another instant; `None` if there is none.
-#[must_use]
 pub fn instant_after(after: Timestamp, date: NaiveDate, time: NaiveTime, zone: Tz) -> Option<Timestamp> {
     let found = zone.from_local_datetime(&date.and_time(time));
     let found = [found.earliest()?, found.latest()?].map(|at| Timestamp::new(at.to_utc()));
@@ -69,7 +67,6 @@ pub fn instant_after(after: Timestamp, date: NaiveDate, time: NaiveTime, zone: T
 }
 
 /// The instant of a local time; if the clocks skip it, the instant at which they do. Of two instants it is the earlier.
-#[must_use]
 pub fn instant_or_next(date: NaiveDate, time: NaiveTime, zone: Tz) -> Option<Timestamp> {
     // Clocks skip whole minutes, and a day at most.
     (0..=24 * 60).find_map(|minutes| {
@@ -79,21 +76,18 @@ pub fn instant_or_next(date: NaiveDate, time: NaiveTime, zone: Tz) -> Option<Tim
 }
 
 /// A span on the clocks of a zone with its day, and with that of its end if it is another one: `Sat 4 Apr, 18:00–20:00`.
-#[must_use]
 pub fn span(language: Language, zone: Tz, start: Timestamp, end: Timestamp) -> String {
     let day = start.utc().with_timezone(&zone).date_naive();
     format!("{}, {}", language.short_day(day), hours(language, zone, start, end))
 }
 
 /// A time on the clocks of a zone with its day: `Sat 4 Apr, 18:00`.
-#[must_use]
 pub fn moment(language: Language, zone: Tz, at: Timestamp) -> String {
     let local = at.utc().with_timezone(&zone).naive_local();
     format!("{}, {}", language.short_day(local.date()), local.format("%H:%M"))
 }
 
 /// A span without its day: `18:00–20:00`, or with the day of its end if that is another one.
-#[must_use]
 pub fn hours(language: Language, zone: Tz, start: Timestamp, end: Timestamp) -> String {
     let [start, end] = [start, end].map(|at| at.utc().with_timezone(&zone).naive_local());
     let midnight = start.date().succ_opt().map(|next| next.and_time(NaiveTime::MIN));

@@ -15,7 +15,6 @@ pub(super) static CLUB: LazyLock<Snapshot> =
     LazyLock::new(|| file::parse_toml(include_str!("demo.toml")).expect("demo.toml is a directory"));
 
 /// The id of a member of the made-up club.
-#[must_use]
 pub fn member_id(name: &str) -> Uuid {
     Uuid::new_v5(&USER_NAMESPACE, name.as_bytes())
 }

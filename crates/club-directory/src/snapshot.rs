@@ -98,7 +98,6 @@ pub enum UserState {
 
 impl UserState {
     /// The state with this number on the wire.
-    #[must_use]
     pub const fn from_number(number: i64) -> Option<Self> {
         match number {
             0 => Some(Self::Deactivated),
@@ -109,7 +108,6 @@ impl UserState {
     }
 
     /// The number on the wire: 0, 1 or 2.
-    #[must_use]
     pub const fn number(self) -> u8 {
         self as u8
     }

@@ -77,7 +77,6 @@ impl<T> fmt::Debug for CachedFetch<T> {
 impl<T: Send + Sync + 'static> CachedFetch<T> {
     /// A value that `fetch` returns; it runs on a blocking thread. The log calls the value `name`, a plural such as
     /// "the keys of the issuer".
-    #[must_use]
     pub fn new(
         name: &'static str,
         policy: RefreshPolicy,

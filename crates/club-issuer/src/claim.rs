@@ -15,13 +15,11 @@ pub struct ClaimValue {
 
 impl ClaimValue {
     /// The condition that a claim has, or contains, a value.
-    #[must_use]
     pub fn new(claim: &str, value: &str) -> Self {
         Self { claim: claim.to_owned(), value: value.to_owned() }
     }
 
     /// Whether claims contain the claim, or the object that should have it, with whatever value.
-    #[must_use]
     pub fn is_named_in(&self, claims: &Claims) -> bool {
         let paths = self.claim.match_indices('.').map(|(dot, _)| &self.claim[..dot]);
         paths.chain([self.claim.as_str()]).any(|name| claims.contains_key(name))
@@ -29,7 +27,6 @@ impl ClaimValue {
 
     /// Whether the claim has the value: as text, number or boolean, in a list, or as a member's name in an object. The
     /// member must not say "no": it is `true`, a text or an object, and not empty.
-    #[must_use]
     pub fn holds(&self, claims: &Claims) -> bool {
         let is_value = |value: &Value| match value {
             Value::String(text) => *text == self.value,

@@ -72,7 +72,6 @@ impl fmt::Debug for Issuer {
 
 impl Issuer {
     /// An issuer of which nothing has been fetched yet. With `keys`, the address of its keys, it needs no metadata.
-    #[must_use]
     pub fn new(name: String, keys: Option<Url>, policy: RefreshPolicy) -> Self {
         let (issuer, client) = (name.clone(), Client::new(LIMITS));
         let fetch = move || match &keys {
@@ -83,7 +82,6 @@ impl Issuer {
     }
 
     /// The issuer, as in its metadata and tokens.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }

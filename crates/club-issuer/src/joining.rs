@@ -21,14 +21,12 @@ const NAMELESS: &str = "member";
 const MAX_ADDRESS: usize = 254;
 
 /// Whether this is a sign-in name (contract, "Sign-in names"). Other characters could imitate another user's name.
-#[must_use]
 pub fn is_sign_in_name(name: &str) -> bool {
     let is_allowed = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'.' | b'@' | b'+' | b'-');
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
 /// A sign-in name for a person whose provider says none: from the part of the address before `@`, else from the name.
-#[must_use]
 pub fn made_name(address: Option<&str>, name: &str) -> String {
     let before_at = |text: &str| text.rsplit_once('@').map_or(text, |(local, _)| local).to_owned();
     let candidates = [address.map(before_at), Some(before_at(name))];
@@ -41,7 +39,6 @@ pub fn made_name(address: Option<&str>, name: &str) -> String {
 }
 
 /// The name of a person whose name somebody else has already: with six digits of a hash of the identity.
-#[must_use]
 pub fn other_name(name: &str, issuer: &str, subject: &str) -> String {
     let hash = digest(&SHA256, format!("{issuer}\n{subject}").as_bytes());
     let [a, b, c, ..] = hash.as_ref() else { return name.to_owned() };
@@ -51,14 +48,12 @@ pub fn other_name(name: &str, issuer: &str, subject: &str) -> String {
 }
 
 /// The id of a person, the same in each service.
-#[must_use]
 pub fn id_of(issuer: &str, subject: &str) -> Uuid {
     Uuid::new_v5(&NAMESPACE, format!("{issuer}\n{subject}").as_bytes())
 }
 
 /// An e-mail address in a form that can be compared: in lower case, an international domain in its ASCII form. `None` for
 /// what is none.
-#[must_use]
 pub fn comparable_address(address: &str) -> Option<String> {
     let (local, domain) = address.rsplit_once('@')?;
     let is_local = |c: char| !c.is_control() && !c.is_whitespace() && c != '@';
@@ -69,7 +64,6 @@ pub fn comparable_address(address: &str) -> Option<String> {
 }
 
 /// A domain in a form that can be compared.
-#[must_use]
 pub fn comparable_domain(domain: &str) -> Option<String> {
     match Host::parse(domain) {
         Ok(Host::Domain(domain)) if domain.contains('.') && !domain.ends_with('.') => Some(domain),
@@ -78,7 +72,6 @@ pub fn comparable_domain(domain: &str) -> Option<String> {
 }
 
 /// The address of a person in a comparable form, if the provider says that it is verified.
-#[must_use]
 pub fn verified_address(claims: &Claims, verified_claim: &str) -> Option<String> {
     let is_verified = match claims.get(verified_claim)? {
         Value::Bool(flag) => *flag,
@@ -99,13 +92,11 @@ pub struct JoinRules {
 
 impl JoinRules {
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.claims.is_empty() && self.domains.is_empty()
     }
 
     /// Whether a person with these claims and this verified address fulfils one.
-    #[must_use]
     pub fn admit(&self, claims: &Claims, address: Option<&str>) -> bool {
         let domain = address.and_then(|address| address.rsplit_once('@')).map(|(_, domain)| domain);
         self.claims.iter().any(|claim| claim.holds(claims))

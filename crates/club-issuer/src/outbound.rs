@@ -46,7 +46,6 @@ pub struct Client {
 
 impl Client {
     /// A client with these limits.
-    #[must_use]
     pub fn new(limits: Limits) -> Self {
         let config = Agent::config_builder()
             .timeout_connect(Some(limits.connect))
@@ -59,7 +58,6 @@ impl Client {
     /// A client for addresses that users choose. It connects only to addresses of the network that `allows` accepts: each
     /// request looks its name up once and connects to what was found. It uses no proxy of the environment, which would
     /// look the name up again.
-    #[must_use]
     pub fn restricted(limits: Limits, allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         let config = Agent::config_builder()
             .timeout_connect(Some(limits.connect))
@@ -73,9 +71,6 @@ impl Client {
     }
 
     /// Requests JSON, with a bearer token (RFC 6750) if there is one. Blocks like [`send`](Self::send).
-    ///
-    /// # Errors
-    /// As of [`send`](Self::send).
     pub fn get(&self, address: &Url, token: Option<&str>) -> Result<Response<Vec<u8>>, RequestError> {
         self.send(json_request(address, token)?)
     }
@@ -92,7 +87,6 @@ impl Client {
     }
 
     /// Why a body could not be read.
-    #[must_use]
     pub fn reading_error(&self, error: io::Error) -> RequestError {
         self.error(&error.into())
     }
@@ -208,7 +202,6 @@ pub enum RequestError {
 impl RequestError {
     /// Whether the same request may succeed a moment later. One that has used up its time limit is not worth it,
     /// because that would multiply the longest wait.
-    #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::NotConnected(_) => true,

@@ -117,7 +117,6 @@ fn redirect(address: String) -> Reply {
 impl SignIn {
     /// Signs people in at `site` with this provider, or without one in development mode. An address begins and finishes
     /// so many sign-ins a minute; 0 means no limit.
-    #[must_use]
     pub fn new(
         site: Site,
         settings: Option<ProviderSettings>,
@@ -130,7 +129,6 @@ impl SignIn {
     }
 
     /// Before somebody is refused because the directory does not list them, it is copied once more in this way.
-    #[must_use]
     pub fn with_refresh(self, refresh: Refresh) -> Self {
         Self { refresh: Some(refresh), ..self }
     }
@@ -289,9 +287,6 @@ impl SignIn {
     }
 
     /// Ends the session and shows the front page. A form of another site signs nobody out.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub async fn sign_out(&self, req: &HttpRequest, state: &AppState, now: Timestamp) -> Result<Reply, Failure> {
         let to_start = Reply::empty(StatusCode::SEE_OTHER).with(header::LOCATION, "/");
         let Some(secret) = self.site.service.session(req) else { return Ok(to_start) };
@@ -306,7 +301,6 @@ impl SignIn {
 }
 
 /// The page for a browser whose sign-in cannot be finished. Another caller gets a problem.
-#[must_use]
 pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     let sign_in = req.app_data::<Data<SignIn>>()?.clone();
     if req.path() != sign_in.site.service.callback || !html::is_preferred(req) {

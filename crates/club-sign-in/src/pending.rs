@@ -81,9 +81,6 @@ pub struct PendingSignIn {
 
 impl PendingSignIn {
     /// Begins one in the browser that sent `req`.
-    ///
-    /// # Errors
-    /// When the operating system has no randomness to give.
     pub fn begin(req: &HttpRequest, origins: &Origins, site: &Site, now: Timestamp) -> Result<Self, Error> {
         let origin = req.headers().get(header::ORIGIN).and_then(|value| value.to_str().ok());
         // A program that stores one cookie has a pending sign-in instead of the session.
@@ -106,7 +103,6 @@ impl PendingSignIn {
     }
 
     /// The pending sign-in with this state in the browser that sent `req`.
-    #[must_use]
     pub fn from_request(req: &HttpRequest, site: &Site, state: &str, now: Timestamp) -> Option<Self> {
         let (cookies, name, keys) = (req.cookies().ok()?, cookie_name(state), &site.keys);
         let has_session = site.service.session(req).is_some();
@@ -133,7 +129,6 @@ impl PendingSignIn {
 
     /// The `Set-Cookie` values that store it in the browser that sent `req`, and that remove some of the oldest of
     /// more than [`MAX_PENDING`].
-    #[must_use]
     pub fn cookies(&self, req: &HttpRequest, site: &Site, now: Timestamp) -> Vec<String> {
         let sealed = site.keys.seal(SEAL, serde_json::json!(self).to_string());
         let own = set_cookie(site, &cookie_name(&self.state), sealed, "/", Some((now, MAX_AGE)));
@@ -144,7 +139,6 @@ impl PendingSignIn {
     }
 
     /// The `Set-Cookie` that stores it as the cookie `session`.
-    #[must_use]
     pub fn session_cookie(&self, req: &HttpRequest, site: &Site, now: Timestamp) -> String {
         let value = format!("{PENDING_MARK}{}", site.keys.seal(SEAL, serde_json::json!(self).to_string()));
         // Browsers send an origin with every POST, programs do not.
@@ -153,7 +147,6 @@ impl PendingSignIn {
     }
 
     /// The `Set-Cookie` that removes it from the browser.
-    #[must_use]
     pub fn no_cookie(&self, site: &Site) -> String {
         set_cookie(site, &cookie_name(&self.state), String::new(), "/", None)
     }
@@ -166,13 +159,11 @@ fn new_state(keys: &Keys) -> Result<String, Error> {
 }
 
 /// Whether a sign-in of this installation has this state, in whichever browser it began.
-#[must_use]
 pub fn is_ours(keys: &Keys, state: &str) -> bool {
     state.split_once('.').is_some_and(|(random, mark)| keys.has_derived(&[STATE, random], mark))
 }
 
 /// Whether another sign-in began less than 30 seconds ago in the browser that sent `req`, so that it may end soon.
-#[must_use]
 pub fn has_other(req: &HttpRequest, keys: &Keys, state: &str, now: Timestamp) -> bool {
     let (Ok(cookies), own) = (req.cookies(), cookie_name(state)) else { return false };
     let mut others = cookies.iter().filter(|cookie| cookie.name().starts_with(LOGIN_COOKIE) && cookie.name() != own);
@@ -206,7 +197,6 @@ fn surplus(req: &HttpRequest, keys: &Keys, now: Timestamp) -> Vec<String> {
 }
 
 /// The value of a session cookie with this name, valid or not. A pending sign-in is not a session.
-#[must_use]
 pub fn session(req: &HttpRequest, name: &str) -> Option<String> {
     let cookies = req.cookies().ok()?;
     let mut values = cookies.iter().filter(|cookie| cookie.name() == name).map(Cookie::value);
@@ -215,20 +205,17 @@ pub fn session(req: &HttpRequest, name: &str) -> Option<String> {
 
 impl Service {
     /// The value of the session cookie, valid or not.
-    #[must_use]
     pub fn session(&self, req: &HttpRequest) -> Option<String> {
         session(req, self.session_cookie)
     }
 }
 
 /// The `Set-Cookie` of a session that begins now.
-#[must_use]
 pub fn session_cookie(site: &Site, secret: &str, now: Timestamp) -> String {
     set_cookie(site, site.service.session_cookie, secret.to_owned(), "/", Some((now, SESSION)))
 }
 
 /// The `Set-Cookie` that removes the session from the browser.
-#[must_use]
 pub fn no_session_cookie(site: &Site) -> String {
     set_cookie(site, site.service.session_cookie, String::new(), "/", None)
 }

@@ -19,7 +19,6 @@ pub fn is_safe(address: &Url) -> Result<(), String> {
 }
 
 /// Whether an address is of this machine.
-#[must_use]
 pub fn is_loopback(address: &Url) -> bool {
     match address.host() {
         Some(Host::Domain(name)) => name == "localhost",

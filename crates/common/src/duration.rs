@@ -23,31 +23,26 @@ pub struct Duration {
 
 impl Duration {
     /// The span, or `None` when `until` is before `since`.
-    #[must_use]
     pub fn new(since: Timestamp, until: Option<Timestamp>) -> Option<Self> {
         until.is_none_or(|until| until >= since).then_some(Self { since, until })
     }
 
     /// When it begins.
-    #[must_use]
     pub fn since(self) -> Timestamp {
         self.since
     }
 
     /// When it ends, if it does.
-    #[must_use]
     pub fn until(self) -> Option<Timestamp> {
         self.until
     }
 
     /// Whether the instant is in the span.
-    #[must_use]
     pub fn contains(self, at: Timestamp) -> bool {
         self.since <= at && self.until.is_none_or(|until| at < until)
     }
 
     /// Whether the spans have an instant in common.
-    #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
         let start = self.since.max(other.since);
         self.contains(start) && other.contains(start)
@@ -55,7 +50,6 @@ impl Duration {
 }
 
 /// The violation `out-of-order` of the span at this place: `until` is before `since`.
-#[must_use]
 pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
     Violations::one(at.push_key("until"), Rule::OutOfOrder, "must not be before since")
 }

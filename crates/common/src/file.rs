@@ -26,7 +26,6 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The bytes as text, without a byte order mark. `None` if they are not UTF-8.
-#[must_use]
 pub fn text(bytes: &[u8]) -> Option<&str> {
     let text = str::from_utf8(bytes).ok()?;
     Some(text.strip_prefix('\u{feff}').unwrap_or(text))

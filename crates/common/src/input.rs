@@ -68,7 +68,6 @@ impl<const MIN: usize, const MAX: usize> Text<MIN, MAX> {
     }
 
     /// The text.
-    #[must_use]
     pub fn into_inner(self) -> String {
         self.0
     }
@@ -188,14 +187,12 @@ pub const MAX_IDS: usize = 10_000;
 
 impl<const MIN: usize> IdSet<MIN> {
     /// The set of these identifiers. The caller is responsible for `MIN` and [`MAX_IDS`].
-    #[must_use]
     pub fn new(ids: impl IntoIterator<Item = Uuid>) -> Self {
         let mut seen = HashSet::new();
         Self(ids.into_iter().enumerate().filter(|(_, id)| seen.insert(*id)).collect())
     }
 
     /// The identifiers.
-    #[must_use]
     pub fn into_inner(self) -> Vec<Uuid> {
         self.iter().map(|(_, id)| id).collect()
     }
@@ -255,7 +252,6 @@ pub struct Number<const MIN: u16, const MAX: u16>(u16);
 
 impl<const MIN: u16, const MAX: u16> Number<MIN, MAX> {
     /// The number.
-    #[must_use]
     pub fn get(self) -> u16 {
         self.0
     }
@@ -280,7 +276,6 @@ impl Limit {
     pub const MAX: u16 = 1000;
 
     /// The maximum number of rows, if there is one.
-    #[must_use]
     pub fn max_rows(self) -> Option<usize> {
         self.0.map(usize::from)
     }

@@ -111,7 +111,6 @@ impl Violations {
 }
 
 /// The RFC 6901 pointer of a place in a body.
-#[must_use]
 pub fn pointer(location: ValuePointerRef<'_>) -> String {
     match location {
         ValuePointerRef::Origin => String::new(),
@@ -209,20 +208,17 @@ struct Inner {
 impl Problem {
     /// A problem of this kind. Its detail is the `about` of the code until [`detail`](Self::detail) or
     /// [`violations`](Self::violations) replaces it.
-    #[must_use]
     pub fn new(code: &'static Code) -> Self {
         let (violations, members, headers) = (Vec::new(), Map::new(), Vec::new());
         Self(Box::new(Inner { code, detail: None, violations, members, headers, cause: None }))
     }
 
     /// 404 `not-found`; `what` completes "There is no such …".
-    #[must_use]
     pub fn not_found(what: &str) -> Self {
         Self::new(code::NOT_FOUND).detail(format!("There is no such {what}."))
     }
 
     /// 403 `forbidden`; `needed` completes "This needs …".
-    #[must_use]
     pub fn forbidden(needed: &str) -> Self {
         Self::new(code::FORBIDDEN).detail(format!("This needs {needed}."))
     }
@@ -243,84 +239,71 @@ impl Problem {
     }
 
     /// Sets the human-readable explanation of this occurrence.
-    #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.0.detail = Some(detail.into());
         self
     }
 
     /// Sets the violations. Without an explicit detail, the detail is a summary of them.
-    #[must_use]
     pub fn violations(mut self, violations: Vec<Violation>) -> Self {
         self.0.violations = violations;
         self
     }
 
     /// Adds an extension member, such as `conflicts`.
-    #[must_use]
     pub fn member(mut self, name: &str, value: Value) -> Self {
         self.0.members.insert(name.to_owned(), value);
         self
     }
 
     /// The violations.
-    #[must_use]
     pub fn broken_rules(&self) -> &[Violation] {
         &self.0.violations
     }
 
     /// An extension member.
-    #[must_use]
     pub fn extra(&self, name: &str) -> Option<&Value> {
         self.0.members.get(name)
     }
 
     /// Adds a header of the answer, such as `ETag`.
-    #[must_use]
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.0.headers.push((name, value.into()));
         self
     }
 
     /// Sets the cause. It is logged and never sent to the client.
-    #[must_use]
     pub fn because(mut self, cause: impl fmt::Display) -> Self {
         self.0.cause = Some(cause.to_string());
         self
     }
 
     /// Sets the `Retry-After` header, in seconds.
-    #[must_use]
     pub fn retry_after(self, seconds: u64) -> Self {
         self.header("retry-after", seconds.to_string())
     }
 
     /// The kind of this problem.
-    #[must_use]
     pub fn code(&self) -> &'static Code {
         self.0.code
     }
 
     /// The HTTP status.
-    #[must_use]
     pub fn status(&self) -> u16 {
         self.0.code.status
     }
 
     /// The headers of the answer, besides those that every problem has.
-    #[must_use]
     pub fn headers(&self) -> &[(&'static str, String)] {
         &self.0.headers
     }
 
     /// The cause, for the log.
-    #[must_use]
     pub fn cause(&self) -> Option<&str> {
         self.0.cause.as_deref()
     }
 
     /// The `detail` of the body.
-    #[must_use]
     pub fn explanation(&self) -> String {
         if let Some(detail) = &self.0.detail {
             return detail.clone();
@@ -336,7 +319,6 @@ impl Problem {
     }
 
     /// The `application/problem+json` object; `instance` is the request id.
-    #[must_use]
     pub fn body(&self, instance: &str, legacy: Legacy) -> Value {
         let detail = self.explanation();
         let mut body = json!({

@@ -26,7 +26,6 @@ pub enum Semester {
 
 impl Semester {
     /// The number on the wire.
-    #[must_use]
     pub fn number(self) -> u8 {
         match self {
             Self::First => 0,
@@ -35,7 +34,6 @@ impl Semester {
     }
 
     /// The semester of a number on the wire.
-    #[must_use]
     pub fn from_number(number: i64) -> Option<Self> {
         match number {
             0 => Some(Self::First),
@@ -84,20 +82,17 @@ impl YearWithSemester {
     pub const LAST_YEAR: i32 = 9998;
 
     /// A semester of an academic year, or `None` when the year is not within 1970 to 9998.
-    #[must_use]
     pub fn new(year: i32, semester: Semester) -> Option<Self> {
         (Self::FIRST_YEAR..=Self::LAST_YEAR).contains(&year).then_some(Self { year, semester })
     }
 
     /// The semester of this year, or of the nearest year of the range.
-    #[must_use]
     pub fn nearest(year: i64, semester: Semester) -> Self {
         let year = year.clamp(Self::FIRST_YEAR.into(), Self::LAST_YEAR.into());
         Self { year: i32::try_from(year).unwrap_or(Self::FIRST_YEAR), semester }
     }
 
     /// The semester of a local date. A date outside the academic years 1970 to 9998 belongs to the nearest semester.
-    #[must_use]
     pub fn containing(date: NaiveDate) -> Self {
         let (year, semester) = match date.month() {
             1..=3 => (date.year() - 1, Semester::Second),
@@ -114,19 +109,16 @@ impl YearWithSemester {
     }
 
     /// The academic year.
-    #[must_use]
     pub fn year(self) -> i32 {
         self.year
     }
 
     /// The half.
-    #[must_use]
     pub fn semester(self) -> Semester {
         self.semester
     }
 
     /// The first day: 1 April or 1 October.
-    #[must_use]
     pub fn first_day(self) -> NaiveDate {
         let month = match self.semester {
             Semester::First => 4,
@@ -136,7 +128,6 @@ impl YearWithSemester {
     }
 
     /// The first day of the next semester.
-    #[must_use]
     pub fn end(self) -> NaiveDate {
         let (year, month) = match self.semester {
             Semester::First => (self.year, 10),
@@ -146,7 +137,6 @@ impl YearWithSemester {
     }
 
     /// Midnight UTC of the first day.
-    #[must_use]
     pub fn starts_at(self) -> DateTime<Utc> {
         self.first_day().and_time(NaiveTime::MIN).and_utc()
     }
@@ -194,31 +184,26 @@ pub struct YearWithSemesterDuration {
 
 impl YearWithSemesterDuration {
     /// The span, or `None` when `until` is before `since`.
-    #[must_use]
     pub fn new(since: YearWithSemester, until: Option<YearWithSemester>) -> Option<Self> {
         until.is_none_or(|until| until >= since).then_some(Self { since, until })
     }
 
     /// The first semester.
-    #[must_use]
     pub fn since(self) -> YearWithSemester {
         self.since
     }
 
     /// The last semester, unless the span is still going on.
-    #[must_use]
     pub fn until(self) -> Option<YearWithSemester> {
         self.until
     }
 
     /// Whether the span includes the semester.
-    #[must_use]
     pub fn contains(self, semester: YearWithSemester) -> bool {
         self.since <= semester && self.until.is_none_or(|until| semester <= until)
     }
 
     /// Whether this span includes every semester of `other`.
-    #[must_use]
     pub fn contains_span(self, other: Self) -> bool {
         self.since <= other.since
             && match (self.until, other.until) {
@@ -229,7 +214,6 @@ impl YearWithSemesterDuration {
     }
 
     /// The semesters that both spans include, or `None` when there are none.
-    #[must_use]
     pub fn intersection(self, other: Self) -> Option<Self> {
         let until = match (self.until, other.until) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -240,7 +224,6 @@ impl YearWithSemesterDuration {
 
     /// This span as it is shown within an enclosing one: their intersection, or the span itself if there is none
     /// (contract, portfolio "Member spans").
-    #[must_use]
     pub fn shown_within(self, enclosing: Self) -> Self {
         self.intersection(enclosing).unwrap_or(self)
     }

@@ -31,45 +31,38 @@ impl Timestamp {
     pub const EPOCH: Self = Self(0);
 
     /// The instant truncated to microseconds, or `None` outside the years 1 to 9999.
-    #[must_use]
     pub fn new(at: DateTime<Utc>) -> Option<Self> {
         Self::from_micros(at.timestamp_micros())
     }
 
     /// The instant this many microseconds after 1970-01-01T00:00:00Z, or `None` outside the years 1 to 9999.
-    #[must_use]
     pub fn from_micros(micros: i64) -> Option<Self> {
         (FIRST_MICROS..=LAST_MICROS).contains(&micros).then_some(Self(micros))
     }
 
     /// Microseconds since 1970-01-01T00:00:00Z.
-    #[must_use]
     pub fn micros(self) -> i64 {
         self.0
     }
 
     /// The instant as chrono's type.
-    #[must_use]
     pub fn utc(self) -> DateTime<Utc> {
         // chrono's range is larger.
         DateTime::from_timestamp_micros(self.0).unwrap_or_default()
     }
 
     /// This instant moved by `delta`, clamped to the years 1 to 9999.
-    #[must_use]
     pub fn plus(self, delta: TimeDelta) -> Self {
         let micros = delta.num_microseconds().unwrap_or(if delta < TimeDelta::zero() { i64::MIN } else { i64::MAX });
         Self(self.0.saturating_add(micros).clamp(FIRST_MICROS, LAST_MICROS))
     }
 
     /// The beginning of this instant's day, UTC.
-    #[must_use]
     pub fn midnight(self) -> Self {
         Self(self.0 - self.0.rem_euclid(86_400_000_000))
     }
 
     /// This instant in the JSON form of a time zone.
-    #[must_use]
     pub fn in_zone(self, zone: Tz) -> Zoned {
         Zoned { at: self, zone }
     }
@@ -218,7 +211,6 @@ impl Default for Clock {
 
 impl Clock {
     /// The current time.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
     pub fn now(&self) -> Timestamp {
         let now = Utc::now() + TimeDelta::microseconds(self.offset_micros.load(Ordering::Relaxed));
@@ -226,7 +218,6 @@ impl Clock {
     }
 
     /// The time since this clock was created. It never decreases, even when the system clock is set back.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         let offset = u64::try_from(self.offset_micros.load(Ordering::Relaxed)).unwrap_or(0);
         self.created_at.elapsed() + Duration::from_micros(offset)

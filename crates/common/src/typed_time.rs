@@ -23,7 +23,6 @@ const MIDNIGHT: u32 = 24 * 3600;
 const LATEST_END_ON_NEXT_DAY: u32 = 6 * 3600;
 
 /// A text with one form of each letter, digit and sign, in lower case, and with single spaces.
-#[must_use]
 pub fn plain(text: &str) -> String {
     let letters: String = without_invisible(text).nfkc().flat_map(char::to_lowercase).collect();
     let words: Vec<_> = letters.split(is_space).filter(|word| !word.is_empty()).collect();
@@ -32,7 +31,6 @@ pub fn plain(text: &str) -> String {
 }
 
 /// A whole number.
-#[must_use]
 pub fn typed_number(text: &str) -> Option<u32> {
     number(&plain(text), 9)
 }
@@ -70,14 +68,12 @@ pub struct TypedTime(u32);
 
 impl TypedTime {
     /// The time on a day. 24:00 is the beginning of the next day.
-    #[must_use]
     pub fn on(self, day: NaiveDate) -> NaiveDateTime {
         day.and_time(NaiveTime::MIN) + TimeDelta::seconds(self.0.into())
     }
 
     /// The end of a span: the first such time after its start. It is on the next day only up to 6:00, because a later one
     /// is rather a mistake; then `None`.
-    #[must_use]
     pub fn after(self, start: NaiveDateTime) -> Option<NaiveDateTime> {
         let end = self.on(start.date());
         let is_next = end < start && self.0 <= LATEST_END_ON_NEXT_DAY;

@@ -11,19 +11,16 @@ const INVISIBLE: &str = r"[\p{Default_Ignorable_Code_Point}[\p{Format}--\p{Prepe
 static INVISIBLE_CHARACTERS: LazyLock<Regex> = LazyLock::new(|| Regex::new(INVISIBLE).expect("a valid pattern"));
 
 /// Whether a character looks like a space: those with the property `White_Space`, and the empty pattern of Braille.
-#[must_use]
 pub fn is_space(character: char) -> bool {
     character.is_whitespace() || character == '\u{2800}'
 }
 
 /// The text without its invisible characters. Spaces stay.
-#[must_use]
 pub fn without_invisible(text: &str) -> Cow<'_, str> {
     if text.is_ascii() { Cow::Borrowed(text) } else { INVISIBLE_CHARACTERS.replace_all(text, "") }
 }
 
 /// Whether a text has nothing to see: it has only spaces and invisible characters, or none at all.
-#[must_use]
 pub fn is_blank(text: &str) -> bool {
     without_invisible(text).chars().all(is_space)
 }

@@ -60,7 +60,6 @@ impl Report {
     }
 
     /// The numbers of rows that were added and changed in each table, for the history.
-    #[must_use]
     pub fn changes(&self) -> Changes {
         let changed = self.counts.iter().filter(|(_, counts)| counts.added + counts.updated > 0);
         let change = |(table, counts): &(&str, Counts)| {
@@ -95,7 +94,6 @@ impl Report {
     }
 
     /// The report as lines: the counts as columns between tabs, then the notes below their headings.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = self.head.clone();
         lines.push("table\tread\tadded\tupdated\tsame\tkept\tleft out\tover a limit".to_owned());

@@ -20,13 +20,11 @@ pub struct SourceTable {
 
 impl SourceTable {
     /// A table with these columns.
-    #[must_use]
     pub const fn new(name: &'static str, columns: &'static [&'static str]) -> Self {
         Self { name, columns, optional: &[] }
     }
 
     /// The table, of whose columns these may be missing.
-    #[must_use]
     pub const fn with_optional(self, optional: &'static [&'static str]) -> Self {
         Self { optional, ..self }
     }
@@ -51,13 +49,11 @@ impl SourceRow {
     }
 
     /// The name of the table.
-    #[must_use]
     pub fn table(&self) -> &'static str {
         self.table.name
     }
 
     /// The row in a message: its id, or the ids of what it links.
-    #[must_use]
     pub fn label(&self) -> String {
         let ids = match self.table.columns {
             ["id", ..] => &["id"],
@@ -70,7 +66,6 @@ impl SourceRow {
     /// A column as text that can be stored, and whether it is exactly what the source has. NULL is empty; bytes that
     /// are not UTF-8 are read as Windows-1252, which MySQL calls latin1; control characters other than tabs and line
     /// breaks are removed.
-    #[must_use]
     pub fn text(&self, column: &str) -> (String, bool) {
         match self.value(column) {
             Value::NULL => (String::new(), true),
@@ -92,7 +87,6 @@ impl SourceRow {
     }
 
     /// A whole number, if it is one.
-    #[must_use]
     pub fn number(&self, column: &str) -> Option<i64> {
         match self.value(column) {
             Value::Int(number) => Some(*number),
@@ -106,7 +100,6 @@ impl SourceRow {
 
     /// A local time, without a zone, and whether it is exactly what the source has: a date that does not exist is read
     /// as the nearest. None for NULL, for the zero times of MySQL and Go, and for what is no time.
-    #[must_use]
     pub fn time(&self, column: &str) -> Option<(NaiveDateTime, bool)> {
         match self.value(column) {
             Value::Date(year, ..) if *year <= 1 => None,
@@ -122,13 +115,11 @@ impl SourceRow {
     }
 
     /// Whether the row is deleted there.
-    #[must_use]
     pub fn is_deleted(&self) -> bool {
         self.time("deleted_at").is_some()
     }
 
     /// A value in a message.
-    #[must_use]
     pub fn shown(&self, column: &str) -> String {
         let text = match self.value(column) {
             Value::NULL => return "NULL".to_owned(),

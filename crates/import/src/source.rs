@@ -79,13 +79,11 @@ impl Source {
     }
 
     /// Host, port and database.
-    #[must_use]
     pub fn place(&self) -> &str {
         &self.place
     }
 
     /// The version string of the server.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }

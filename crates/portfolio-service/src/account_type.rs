@@ -89,19 +89,16 @@ impl AccountType {
     pub const HOMEPAGE: Self = Self(0);
 
     /// The type with this number.
-    #[must_use]
     pub fn from_number(number: i64) -> Option<Self> {
         TABLE.iter().position(|info| i64::from(info.value) == number).map(Self)
     }
 
     /// The number on the wire and in the database.
-    #[must_use]
     pub fn number(self) -> i16 {
         TABLE[self.0].value
     }
 
     /// The name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         TABLE[self.0].name
     }
@@ -112,13 +109,11 @@ impl AccountType {
     }
 
     /// The name on a page: as the site itself writes it, or that of a kind of site.
-    #[must_use]
     pub fn title(self, page: &PageContext) -> String {
         page.find(&format!("account-{}", self.name())).unwrap_or_else(|| TABLE[self.0].title.to_owned())
     }
 
     /// What its addresses look like.
-    #[must_use]
     pub fn form(self) -> &'static str {
         TABLE[self.0].form
     }
@@ -145,7 +140,6 @@ impl AccountType {
     }
 
     /// Whether an account of this type can have this address.
-    #[must_use]
     pub fn accepts(self, url: &str) -> bool {
         self.check(url).is_ok()
     }

@@ -60,7 +60,6 @@ pub struct BearerTokens {
 
 impl BearerTokens {
     /// A checker that has not fetched any key yet.
-    #[must_use]
     pub fn new(settings: BearerSettings, policy: RefreshPolicy) -> Self {
         let BearerSettings { issuer, keys, expected, name_claim, admin_claim } = settings;
         Self { verifier: Verifier::new(Issuer::new(issuer, keys, policy), expected), name_claim, admin_claim }

@@ -51,15 +51,11 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 impl BookingOptions {
     /// The API token or its file.
-    #[must_use]
     pub fn token(&self) -> SecretOption<'_> {
         SecretOption("booking-token", self.booking_token.as_ref(), self.booking_token_file.as_deref())
     }
 
     /// The users and groups of the booking-service, if one is configured.
-    ///
-    /// # Errors
-    /// One line that says what is wrong with the options.
     pub fn directory(&self, options: &DirectoryOptions) -> Result<Option<club_directory::Source>, String> {
         let of_source = |Source { mut base, token, .. }: Source| {
             if let Ok(mut path) = base.path_segments_mut() {
@@ -71,9 +67,6 @@ impl BookingOptions {
     }
 
     /// The booking-service, if one is configured.
-    ///
-    /// # Errors
-    /// One line that says what is wrong with the options.
     pub fn source(&self, directory: &DirectoryOptions) -> Result<Option<Source>, String> {
         let token = self.token().resolve()?;
         let (base, token) = match (&self.booking_url, token) {

@@ -41,9 +41,6 @@ pub enum StoredAdmins {
 
 impl Club {
     /// The settings of a configuration.
-    ///
-    /// # Errors
-    /// One line that says what is wrong with the options.
     pub fn new(config: &Config) -> Result<Self, String> {
         let mut admins: BTreeSet<_> = config.admins.iter().cloned().collect();
         if config.demo && admins.is_empty() {
@@ -65,7 +62,6 @@ impl Club {
 
     /// The settings that cached answers depend on. Admin rights, which differ by caller, are part of the caller's
     /// [`view`](service_kit::guard::Caller::view).
-    #[must_use]
     pub fn answer_options(&self, identity: &Identity) -> AnswerOptions {
         // An authenticating proxy identifies users by its own cookies or credentials. A cache in front of it must not
         // mix the answers to different users.
@@ -83,7 +79,6 @@ impl Club {
     }
 
     /// The semester of an instant in the club's time zone.
-    #[must_use]
     pub fn semester(&self, at: Timestamp) -> YearWithSemester {
         YearWithSemester::containing(at.utc().with_timezone(&self.zone).date_naive())
     }

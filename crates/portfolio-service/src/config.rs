@@ -185,7 +185,6 @@ const DEFAULT_DATABASE: &str = "sqlite://data/portfolio.sqlite3";
 
 impl Config {
     /// The errors in the options, one line each.
-    #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = self.server.faults();
         faults.extend(self.database_url().err());
@@ -210,7 +209,6 @@ impl Config {
     }
 
     /// Settings that are allowed but insecure, one line each.
-    #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let others = [self.key.secret(), self.database.given_url()];
         let secrets = others.into_iter().chain(self.secrets());
@@ -242,18 +240,12 @@ impl Config {
     }
 
     /// The URL of the database.
-    ///
-    /// # Errors
-    /// One line that says what is wrong with the options.
     pub fn database_url(&self) -> Result<database::Url, String> {
         self.database.resolved_url(DEFAULT_DATABASE, self.server.is_loopback())
     }
 
     /// The source of users and groups, if there is one: without a directory the made-up one of `--demo`, or the
     /// booking-service.
-    ///
-    /// # Errors
-    /// One line that says what is wrong with the options.
     pub fn directory(&self) -> Result<Option<Source>, String> {
         match self.directory.source()?.or(self.demo.then_some(Source::Demo)) {
             None => self.booking.directory(&self.directory),
@@ -271,9 +263,6 @@ impl Config {
     }
 
     /// The sign-in provider, if one is configured.
-    ///
-    /// # Errors
-    /// The errors in the options, one line each.
     pub fn provider(&self) -> Result<Option<ProviderSettings>, Vec<String>> {
         if !self.sign_in.is_wanted() {
             // The issuer is that of bearer tokens alone.
@@ -283,23 +272,16 @@ impl Config {
     }
 
     /// Who becomes a member by signing in.
-    #[must_use]
     pub fn sign_in_policy(&self) -> SignInPolicy {
         self.sign_in.policy(self.has_directory())
     }
 
     /// The keys by which cookies are encrypted.
-    ///
-    /// # Errors
-    /// One line that says what is wrong with the options.
     pub fn keys(&self) -> Result<Keys, String> {
         self.key.keys(true)
     }
 
     /// The sources of sign-in names.
-    ///
-    /// # Errors
-    /// The errors in the options, one line each.
     pub fn identity(&self) -> Result<Identity, Vec<String>> {
         let options = &self.identity;
         let mut faults = Vec::new();

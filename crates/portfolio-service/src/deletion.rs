@@ -83,7 +83,6 @@ pub fn people(conn: &mut AnyConnection, id: DbUuid) -> Result<Option<People>, Er
 /// A deleted object.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = deleted_objects)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Deleted {
     pub id: DbUuid,
     pub deleted_at: DbTimestamp,

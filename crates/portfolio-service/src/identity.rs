@@ -111,7 +111,6 @@ impl Person {
     }
 
     /// Who is named, if anybody is.
-    #[must_use]
     pub fn into_named(self) -> Option<Named> {
         if let Self::Named(named) = self { Some(named) } else { None }
     }
@@ -123,7 +122,6 @@ fn session(request: &HttpRequest) -> Option<String> {
 }
 
 /// Whether a request has a token, a session or the header of a trusted proxy, valid or not.
-#[must_use]
 pub fn has_credential(request: &HttpRequest) -> bool {
     // The middleware has taken the headers off, if it has run.
     let user = request.extensions().get::<ProxyUser>().cloned().unwrap_or_else(|| {

@@ -20,6 +20,8 @@
 //! line, [`sign_in`] signs people in, `development` does that on this machine, [`demo`] fills the database with a made-up
 //! club, and [`import`] imports the data of the system that the service replaces.
 
+#![expect(missing_docs, reason = "what has a clear name needs no sentence; this is no library")]
+
 pub mod account_type;
 pub mod auth;
 pub mod bearer;

@@ -17,7 +17,6 @@ pub const WEB_ADDRESS: &str = "must be an absolute http or https address with a 
 
 /// Whether this is an absolute http or https address. White space, control characters and backslashes, which browsers
 /// remove or replace, are not allowed.
-#[must_use]
 pub fn is_web_address(text: &str) -> bool {
     let rest = ["https://", "http://"].iter().find_map(|scheme| {
         text.split_at_checked(scheme.len())
@@ -30,7 +29,6 @@ pub fn is_web_address(text: &str) -> bool {
 }
 
 /// A web address as a URI (RFC 3986), which has only ASCII characters. `None` for what is no web address.
-#[must_use]
 pub fn to_uri(address: &str) -> Option<String> {
     let url = Url::parse(address).ok()?;
     let mut uri = String::with_capacity(address.len());
@@ -63,7 +61,6 @@ fn escape(uri: &mut String, part: &str, also: &str) {
 
 /// The web address that a text of another system means: without blanks and invisible characters around it, with
 /// `https://` before a host name, and in the form of the URL standard. None when there is none.
-#[must_use]
 pub fn nearest_web_address(text: &str) -> Option<String> {
     let is_invisible = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
     let text = text.trim_matches(|c: char| c.is_whitespace() || c.is_control() || is_invisible(c));
@@ -90,7 +87,6 @@ pub struct Link(String);
 
 impl Link {
     /// The address, unchanged.
-    #[must_use]
     pub fn into_inner(self) -> String {
         self.0
     }

@@ -22,7 +22,6 @@ pub static ACCOUNT: Kind = Kind { name: "account", hidden: &["id"] };
 pub static EVENT: Kind = Kind { name: "event", hidden: &[] };
 
 /// Leaves out the names of the members of an object, which are those of the users.
-#[must_use]
 pub fn without_names(mut fields: Value) -> Value {
     for member in fields["members"].as_array_mut().into_iter().flatten() {
         if let Some(member) = member.as_object_mut() {

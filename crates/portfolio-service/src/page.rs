@@ -25,7 +25,6 @@ pub const MAX_ROWS: i64 = 200;
 const FEEDS: [(&str, &str); 2] = [("/feeds/projects.atom", "projects"), ("/feeds/contests.atom", "contests")];
 
 /// A page. `head` are further elements of its head.
-#[must_use]
 pub fn reply(page: &PageContext, title: &str, head: &Markup, body: Markup) -> Reply {
     let head = html! {
         @for (address, key) in FEEDS {
@@ -39,20 +38,17 @@ pub fn reply(page: &PageContext, title: &str, head: &Markup, body: Markup) -> Re
 }
 
 /// The note below a list that may have been cut.
-#[must_use]
 pub fn limit_note(page: &PageContext, rows: usize) -> Markup {
     html! { @if i64::try_from(rows) == Ok(MAX_ROWS) { p.faint { (page.count("at-most", rows)) } } }
 }
 
 /// The link of a project or contest, if it has one.
-#[must_use]
 pub fn link(address: &str) -> Markup {
     html! { @if !address.is_empty() { p { a href=(address) { (address) } } } }
 }
 
 /// Links to the pages below the one at `path`, on which members change what it shows: the key of the text of each, and
 /// how its address goes on. They are the same for everybody, as is their page; the pages say who may change it.
-#[must_use]
 pub fn links(page: &PageContext, path: &str, below: &[(&str, &str)]) -> Markup {
     html! {
         p.actions {
@@ -68,7 +64,6 @@ pub struct Words<'a>(&'a Texts, Language);
 
 impl<'a> Words<'a> {
     /// For what everybody gets in English.
-    #[must_use]
     pub fn english(state: &'a AppState) -> Self {
         Self(&state.interface.texts, Language::English)
     }
@@ -91,7 +86,6 @@ impl<'a> From<&'a PageContext> for Words<'a> {
 
 /// The days of a span in a zone, each written by `day`: `3 April 2026 – 5 April 2026`, `3 April 2026`, or
 /// `since 3 April 2026`.
-#[must_use]
 pub fn days<'a>(
     words: impl Into<Words<'a>>,
     duration: Duration,
@@ -104,7 +98,6 @@ pub fn days<'a>(
 }
 
 /// The months of a span of semesters: `April 2025 – March 2026`, or `since April 2025`.
-#[must_use]
 pub fn semesters<'a>(words: impl Into<Words<'a>>, duration: YearWithSemesterDuration) -> String {
     let words = words.into();
     let until = duration.until().map(|until| last_month(words.1, until));
@@ -112,7 +105,6 @@ pub fn semesters<'a>(words: impl Into<Words<'a>>, duration: YearWithSemesterDura
 }
 
 /// The last month of a semester.
-#[must_use]
 pub fn last_month(language: Language, semester: YearWithSemester) -> String {
     let end = semester.end();
     language.month(end.pred_opt().unwrap_or(end))

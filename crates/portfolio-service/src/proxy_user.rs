@@ -42,7 +42,6 @@ pub enum ProxyUser {
 
 impl Proxies {
     /// The user that the headers name. Does not remove the headers.
-    #[must_use]
     pub fn read(&self, headers: &HeaderMap, peer: Option<IpAddr>) -> ProxyUser {
         if !peer.is_some_and(|peer| self.trusted.iter().any(|block| block.contains(peer))) {
             return ProxyUser::Anonymous;

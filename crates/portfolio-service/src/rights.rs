@@ -44,7 +44,6 @@ pub trait Right: Send + Sync + Sized + 'static {
     fn check(&self, conn: &mut AnyConnection, caller: &Caller) -> Result<(), Error>;
 
     /// The answer to a caller whose sign-in name no user has.
-    #[must_use]
     fn unknown_name() -> Problem {
         Problem::forbidden("a member of the club")
     }

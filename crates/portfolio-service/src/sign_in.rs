@@ -42,7 +42,6 @@ pub static SERVICE: Service = Service {
 /// The paths of the pages.
 pub const PATHS: &[&str] = &[PAGE, CALLBACK];
 
-/// Registers them.
 pub fn pages(config: &mut ServiceConfig) {
     config.service(resource(PAGE).route(get().to(begin))).service(resource(CALLBACK).route(get().to(finish)));
 }

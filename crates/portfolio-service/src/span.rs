@@ -29,13 +29,11 @@ impl From<YearWithSemester> for Half {
 
 impl Half {
     /// The semester after this one.
-    #[must_use]
     pub fn next(self) -> Self {
         self.plus(1)
     }
 
     /// The semester so many later.
-    #[must_use]
     pub fn plus(self, semesters: i32) -> Self {
         Self(self.0.saturating_add(semesters))
     }
@@ -87,9 +85,6 @@ impl From<(Half, Option<Half>)> for Columns {
 
 impl Columns {
     /// Converts the columns to a span.
-    ///
-    /// # Errors
-    /// 500 when `until` is before `since`, which no write allows.
     pub fn span(self) -> Result<YearWithSemesterDuration, Error> {
         let until = self.until.map(|until| until.get().ok_or_else(out_of_range)).transpose()?;
         let since = self.since.get().ok_or_else(out_of_range)?;

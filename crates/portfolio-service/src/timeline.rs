@@ -22,7 +22,6 @@ pub struct Timeline {
 
 impl Timeline {
     /// From the first semester of the spans to the last one, at least to the present one.
-    #[must_use]
     pub fn new(spans: impl Iterator<Item = YearWithSemesterDuration>, present: YearWithSemester) -> Self {
         let (first, last) = spans.fold((present, present), |(first, last), span| {
             (first.min(span.since()), last.max(span.until().unwrap_or(span.since())))
@@ -31,7 +30,6 @@ impl Timeline {
     }
 
     /// The names of the years and the lines between them, which every row repeats.
-    #[must_use]
     pub fn axis(self) -> Markup {
         let step = (self.years + MAX_LABELS - 1) / MAX_LABELS;
         let starts = || (0..self.years).step_by(usize::try_from(step).unwrap_or(1));
@@ -46,7 +44,6 @@ impl Timeline {
     }
 
     /// A row: the enclosing span as a frame, if it is another one, and the span itself as a filled bar.
-    #[must_use]
     pub fn row(self, span: YearWithSemesterDuration, enclosing: YearWithSemesterDuration) -> Markup {
         html! {
             svg.bar aria-hidden="true" {

@@ -60,7 +60,6 @@ impl From<Error> for CommandError {
 }
 
 /// Ends a command: prints its error to standard error. The exit status is 0, 78 for wrong options, else 1.
-#[must_use]
 pub fn exit_status(program: &str, outcome: Result<(), CommandError>) -> i32 {
     let (lines, status) = match outcome {
         Ok(()) => return 0,

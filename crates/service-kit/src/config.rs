@@ -67,7 +67,6 @@ pub fn time_zone(name: &str) -> Result<Tz, &'static str> {
 }
 
 /// Adds a default that clap does not know to the help of an option.
-#[must_use]
 pub fn with_default(option: Arg, default: &str) -> Arg {
     let help = format!("{} [default: `{default}`]", option.get_help().cloned().unwrap_or_default());
     option.help(help)
@@ -188,7 +187,6 @@ pub struct DatabaseOptions {
 
 impl DatabaseOptions {
     /// The address as it was given.
-    #[must_use]
     pub fn given_url(&self) -> SecretOption<'_> {
         SecretOption("database-url", self.url.as_ref(), self.url_file.as_deref())
     }
@@ -211,7 +209,6 @@ impl DatabaseOptions {
     }
 
     /// The limits of the connection pool.
-    #[must_use]
     pub fn limits(&self) -> Limits {
         Limits {
             connections: self.database_connections,
@@ -223,7 +220,6 @@ impl DatabaseOptions {
 
 impl ServerOptions {
     /// Scheme and authority that browsers use, without a slash at the end.
-    #[must_use]
     pub fn public_origin(&self) -> String {
         match &self.public_url {
             Some(url) => url.origin().ascii_serialization(),
@@ -232,19 +228,16 @@ impl ServerOptions {
     }
 
     /// Whether browsers use https, so that cookies must be `Secure`.
-    #[must_use]
     pub fn is_https(&self) -> bool {
         self.public_url.as_ref().is_some_and(|url| url.scheme() == "https")
     }
 
     /// Whether only this machine can reach the service.
-    #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.bind.is_loopback()
     }
 
     /// A warning if a proxy is in front, and the default public address can hardly be the one that browsers use.
-    #[must_use]
     pub fn missing_public_url(&self) -> Option<String> {
         let is_missing = self.public_url.is_none() && !self.trusted_proxies.is_empty();
         is_missing.then(|| format!("--public-url is not set, behind a proxy: it is {}", self.public_origin()))
@@ -253,7 +246,6 @@ impl ServerOptions {
     /// Why the development mode is not allowed with these options, one line each (contract, "Development mode"). In
     /// that mode every client may act as every user, so only this machine may reach the service. `missing` names the
     /// options that end the mode.
-    #[must_use]
     pub fn development_faults(&self, missing: &str) -> Vec<String> {
         let why = format!("without {missing} anybody could act as anyone");
         let mut faults = Vec::new();
@@ -270,7 +262,6 @@ impl ServerOptions {
     }
 
     /// The faults of these options, one line each.
-    #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         if let Some(url) = &self.public_url {
@@ -325,7 +316,6 @@ pub struct DirectoryOptions {
 
 impl DirectoryOptions {
     /// The token for the traQ server, as it was given.
-    #[must_use]
     pub fn token(&self) -> SecretOption<'_> {
         SecretOption("traq-token", self.traq_token.as_ref(), self.traq_token_file.as_deref())
     }

@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 
 /// Whether a source that lacks `missing` of the `present` entries of its copy is suspicious: it lacks more than half of
 /// them, like a truncated file or an empty answer (contract, booking "The club directory").
-#[must_use]
 pub fn is_suspicious(present: usize, missing: usize) -> bool {
     missing > present / 2
 }
@@ -68,7 +67,6 @@ impl CopyStatuses {
     }
 
     /// The metrics of each.
-    #[must_use]
     pub fn numbers(&self, now: Timestamp) -> Vec<CopyNumbers> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let numbers = |(what, copy): (&&'static str, &CopyStatus)| CopyNumbers {
@@ -80,7 +78,6 @@ impl CopyStatuses {
     }
 
     /// The part of `/readyz?verbose`: `copiedAt` and `ageSeconds` of each, if they are known.
-    #[must_use]
     pub fn report(&self, now: Timestamp) -> Value {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let report = |copy: &CopyStatus| match copy.at {

@@ -20,19 +20,16 @@ pub fn random_secret() -> Result<String, Error> {
 }
 
 /// The hash under which a random secret is stored. As the secret has full entropy, it needs no salt and no slow hash.
-#[must_use]
 pub fn hash(secret: &str) -> Vec<u8> {
     Sha256::digest(secret.as_bytes()).to_vec()
 }
 
 /// Whether two texts are equal, in constant time.
-#[must_use]
 pub fn same(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }
 
 /// Whether this is the [hash] of a secret, in constant time.
-#[must_use]
 pub fn is_hash_of(hash_at_rest: &[u8], secret: &str) -> bool {
     hash(secret).ct_eq(hash_at_rest).into()
 }
@@ -59,7 +56,6 @@ pub struct KeyIndex(usize);
 
 impl Keys {
     /// Keys of the configured secret.
-    #[must_use]
     pub fn new(secret: &Secret) -> Self {
         let mut lines = Self::lines(secret).map(Key::new);
         let present = lines.next().unwrap_or_else(|| Key::new(secret.reveal()));
@@ -72,31 +68,26 @@ impl Keys {
     }
 
     /// How many secrets of former keys have been accepted.
-    #[must_use]
     pub fn former_uses(&self) -> &Counter {
         &self.former_uses
     }
 
     /// A secret of 43 URL-safe characters that only the owner of the key can compute from the parts.
-    #[must_use]
     pub fn derive(&self, parts: &[&str]) -> String {
         self.present.derive(parts)
     }
 
     /// Like [`derive`](Self::derive), with the key at this index.
-    #[must_use]
     pub fn derive_by(&self, KeyIndex(index): KeyIndex, parts: &[&str]) -> String {
         self.all().nth(index).unwrap_or(&self.present).derive(parts)
     }
 
     /// Whether `secret` was derived from the parts with one of the keys.
-    #[must_use]
     pub fn has_derived(&self, parts: &[&str], secret: &str) -> bool {
         self.first(|key| same(&key.derive(parts), secret).then_some(())).is_some()
     }
 
     /// `value` encrypted and authenticated for the use `name`.
-    #[must_use]
     pub fn seal(&self, name: &str, value: String) -> String {
         let mut jar = CookieJar::new();
         jar.private_mut(&self.present.cookies).add(Cookie::new(name.to_owned(), value));
@@ -104,13 +95,11 @@ impl Keys {
     }
 
     /// The value that was sealed for the use `name`; `None` if it was not sealed with one of the keys.
-    #[must_use]
     pub fn open(&self, name: &str, sealed: &str) -> Option<String> {
         self.open_by(name, sealed).map(|(_, value)| value)
     }
 
     /// Like [`open`](Self::open), with the index of the key.
-    #[must_use]
     pub fn open_by(&self, name: &str, sealed: &str) -> Option<(KeyIndex, String)> {
         self.first(|key| {
             let cookie = Cookie::new(name.to_owned(), sealed.to_owned());

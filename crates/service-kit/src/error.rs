@@ -23,7 +23,6 @@ pub enum Error {
 
 impl Error {
     /// Whether the same transaction may succeed when it runs again.
-    #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Stale => true,
@@ -33,14 +32,12 @@ impl Error {
     }
 
     /// The cause, or the explanation if there is none. For the log and the command line only.
-    #[must_use]
     pub fn describe(self) -> String {
         let problem = self.into_problem();
         problem.cause().map_or_else(|| problem.explanation(), str::to_owned)
     }
 
     /// The problem shown to the caller.
-    #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Problem(problem) => problem,

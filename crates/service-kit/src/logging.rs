@@ -163,7 +163,6 @@ impl Write for Queue {
 }
 
 /// The number of records that could not be written since the start.
-#[must_use]
 pub fn dropped_records() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }

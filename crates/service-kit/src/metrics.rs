@@ -39,7 +39,6 @@ pub const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Converts `OpenMetrics` text to the classic text format of Prometheus, in which the descriptions of a counter name it
 /// with its suffix, and which has no end marker.
-#[must_use]
 pub fn classic(text: &str) -> String {
     let counters: HashSet<_> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
@@ -109,7 +108,6 @@ fn add<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metri
 
 impl Metrics {
     /// The metrics of a service of this name and version that starts now.
-    #[must_use]
     pub fn new(service: &'static str, version: &str, now: Timestamp, db: &Database, keys: Option<&Keys>) -> Self {
         let mut all = Registry::default();
         let requests = add(&mut all, "http_requests", "Requests that have ended", Family::default());
@@ -181,7 +179,6 @@ impl Metrics {
     }
 
     /// Counts a request as being answered until the returned value is dropped.
-    #[must_use]
     pub fn begin(&self) -> InFlight {
         self.in_flight.inc();
         InFlight(self.in_flight.clone())
@@ -195,7 +192,6 @@ impl Metrics {
     }
 
     /// All metrics as text.
-    #[must_use]
     pub fn text(&self, db: &Database, copies: &[CopyNumbers]) -> String {
         // Set, not added to: two requests for the metrics at once would add twice.
         self.dropped.inner().store(dropped_records(), Ordering::Relaxed);

@@ -32,7 +32,6 @@ pub struct Progress {
 
 impl Progress {
     /// Begins with this step.
-    #[must_use]
     pub fn start(step: impl Into<Cow<'static, str>>) -> Self {
         let bar = ProgressBar::no_length();
         let interval = if bar.is_hidden() { PLAIN_INTERVAL } else { TERMINAL_INTERVAL };

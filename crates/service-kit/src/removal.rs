@@ -71,7 +71,6 @@ impl Removal {
 }
 
 /// The place before all others.
-#[must_use]
 pub fn first_place() -> Place {
     (DbTimestamp(Timestamp::EPOCH.plus(TimeDelta::MIN)), DbUuid::nil())
 }

@@ -11,7 +11,6 @@ pub struct Secret(String);
 
 impl Secret {
     /// The value. Do not store or log it.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -68,7 +67,6 @@ impl SecretOption<'_> {
     }
 
     /// The fault of a secret that is too short, as one line. A secret that cannot be read is another fault.
-    #[must_use]
     pub fn too_short(self) -> Option<String> {
         let secret = self.resolve().ok()??;
         let is_short = secret.0.chars().count() < Secret::MIN_LENGTH;
@@ -79,7 +77,6 @@ impl SecretOption<'_> {
 
     /// A warning when every user of this machine may read the file. It is not an error, because secrets mounted into
     /// containers usually have such permissions.
-    #[must_use]
     pub fn exposed(self) -> Option<String> {
         let file = self.2?;
         let metadata = std::fs::metadata(file).ok()?;

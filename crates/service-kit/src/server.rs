@@ -176,7 +176,6 @@ impl Stop {
 
 impl Running {
     /// A handle to stop it.
-    #[must_use]
     pub fn stop(&self) -> Stop {
         Stop { state: self.state.clone(), handle: self.server.handle() }
     }

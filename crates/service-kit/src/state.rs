@@ -110,7 +110,6 @@ pub type ProblemPage = Box<dyn Fn(&Problem) -> Reply>;
 
 impl ServiceInfo {
     /// The OpenAPI document with all registered operations.
-    #[must_use]
     pub fn openapi(&self) -> OpenApi {
         let (_, operations) = App::new().into_utoipa_app().configure(self.routes).split_for_parts();
         let mut document = (self.document)();
@@ -218,7 +217,6 @@ pub struct AppState {
 
 impl AppState {
     /// The state of a service that is about to start.
-    #[must_use]
     pub fn new(
         info: &'static ServiceInfo,
         options: &ServerOptions,
@@ -289,13 +287,11 @@ impl AppState {
     }
 
     /// Whether the service is draining: requests in flight are finished, new connections should go elsewhere.
-    #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
 
     /// The address that signs a browser in and returns to a page of this service, unless a front end does that.
-    #[must_use]
     pub fn sign_in_address(&self, to: &str) -> Option<String> {
         let address = self.answer_options.sign_in.as_ref().filter(|_| self.static_files.is_none())?;
         // Another site needs the whole address.
@@ -305,13 +301,11 @@ impl AppState {
     }
 
     /// The front end, if there is one and the path is not the service's own.
-    #[must_use]
     pub fn front_end_for(&self, req: &HttpRequest) -> Option<Arc<StaticFiles>> {
         self.static_files.as_ref().filter(|_| StaticFiles::serves(req.path())).cloned()
     }
 
     /// Whether a request is for a file of the front end.
-    #[must_use]
     pub fn is_front_end_file(&self, req: &HttpRequest) -> bool {
         self.front_end_for(req).is_some() && req.match_pattern().is_none()
     }

@@ -14,7 +14,6 @@ macro_rules! text_enum {
 
         impl $name {
             /// The word on the wire and in the database.
-            #[must_use]
             pub fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }

@@ -38,7 +38,6 @@ pub enum Size {
 
 impl Size {
     /// Users, all of them active.
-    #[must_use]
     pub const fn users(self) -> usize {
         match self {
             Self::Small | Self::Club => 100,
@@ -47,7 +46,6 @@ impl Size {
     }
 
     /// Groups, of 20 members each.
-    #[must_use]
     pub const fn groups(self) -> usize {
         match self {
             Self::Small => 20,

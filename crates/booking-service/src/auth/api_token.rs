@@ -14,9 +14,6 @@ pub struct ApiToken(String);
 
 impl ApiToken {
     /// A new token.
-    ///
-    /// # Errors
-    /// When the operating system has no randomness to give.
     pub fn generate(prefix: &str) -> Result<Self, Error> {
         let secret = random_secret()?;
         let checksum = checksum(prefix, &secret);
@@ -24,20 +21,17 @@ impl ApiToken {
     }
 
     /// The token of this text, or `None` when prefix or checksum are wrong.
-    #[must_use]
     pub fn parse(prefix: &str, text: &str) -> Option<Self> {
         let (secret, sum) = text.strip_prefix(prefix)?.strip_prefix('_')?.rsplit_once('_')?;
         same(&checksum(prefix, secret), sum).then(|| Self(text.to_owned()))
     }
 
     /// Its hash, which is stored.
-    #[must_use]
     pub fn hash(&self) -> Vec<u8> {
         hash(&self.0)
     }
 
     /// The token itself, to be shown once.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }

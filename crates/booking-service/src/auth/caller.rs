@@ -86,14 +86,12 @@ impl Caller {
 }
 
 /// The token in the address of the board. A browser that only shows a page can send it in no other way.
-#[must_use]
 pub fn kiosk_token(req: &HttpRequest) -> Option<String> {
     let mut query = form_urlencoded::parse(req.query_string().as_bytes()).filter(|_| req.path() == "/board");
     query.find_map(|(name, value)| (name == "kiosk" && !value.is_empty()).then(|| value.into_owned()))
 }
 
 /// Whether the request has a credential, valid or not. A pending sign-in is not a credential.
-#[must_use]
 pub fn has_credential(req: &HttpRequest) -> bool {
     req.headers().contains_key(header::AUTHORIZATION)
         || session(req, SESSION_COOKIE).is_some()

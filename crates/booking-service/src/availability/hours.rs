@@ -34,7 +34,6 @@ impl DailyHours {
     ///
     /// If the clocks skip the start or the end, it is the instant at which they do. If they show it twice, it is the
     /// first of the two instants.
-    #[must_use]
     pub fn intervals_in(self, span: Span, zone: Tz) -> Vec<Span> {
         let date = |at: Timestamp| at.utc().with_timezone(&zone).date_naive();
         let day = Days::new(1);
@@ -57,14 +56,12 @@ impl DailyHours {
 
 /// The parts of `free` inside `hours` that have at least this length. Both slices are ordered, and no two of their
 /// spans touch.
-#[must_use]
 pub fn long_enough(free: &[Span], hours: &[Span], length: TimeDelta) -> Vec<Span> {
     let both = free.iter().flat_map(|free| hours.iter().filter_map(|hours| free.intersection(hours)));
     both.filter(|span| span.end - span.start >= length).collect()
 }
 
 /// The number of different people who are busy at some time during a span.
-#[must_use]
 pub fn busy_people(during: Span, busy: &[(DbUuid, Span)]) -> usize {
     busy.iter().filter(|(_, span)| span.overlaps(&during)).map(|(user, _)| user).collect::<HashSet<_>>().len()
 }

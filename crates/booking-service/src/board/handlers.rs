@@ -51,7 +51,6 @@ pub async fn board(
 }
 
 /// The page of a refusal on a kiosk, which tries again after a minute.
-#[must_use]
 pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     if req.path() != PATH || !matches!(*req.method(), Method::GET | Method::HEAD) {
         return None;

@@ -38,7 +38,6 @@ pub struct Show {
     pub zone: Tz,
 }
 
-/// The page.
 pub fn show(page: &PageContext, board: &Board, content: &Content, show: Show) -> Reply {
     let is_kiosk = show.kiosk.is_some();
     let days = (board.first(), board.days());

@@ -27,7 +27,6 @@ pub const MAX_EVENTS: usize = 2000;
 /// An event on a board.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = events)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct BoardEvent {
     pub id: DbUuid,
     pub name: String,
@@ -44,7 +43,6 @@ pub struct BoardEvent {
 
 impl BoardEvent {
     /// When it takes place.
-    #[must_use]
     pub fn span(&self) -> Span {
         Span::between(self.starts_at, self.ends_at)
     }

@@ -81,9 +81,6 @@ pub fn answer_later(
 }
 
 /// Checks that the caller may answer so.
-///
-/// # Errors
-/// 403.
 pub fn check_may_answer(
     conn: &mut AnyConnection,
     event: &Row,
@@ -229,9 +226,6 @@ pub fn remove_tag(
 
 /// Locks an event until the end of the transaction. Every change of an event's tags takes this lock before the locks of
 /// tags, so that two changes cannot deadlock.
-///
-/// # Errors
-/// 404.
 fn lock(conn: &mut AnyConnection, event: DbUuid) -> Result<(), Error> {
     let query = events::table.find(event).filter(events::deleted_at.is_null()).select(events::id);
     let id: Option<DbUuid> = match conn {

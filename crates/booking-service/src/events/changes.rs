@@ -217,7 +217,6 @@ pub struct OwnRoom {
 
 impl OwnRoom {
     /// A new room.
-    #[must_use]
     pub fn new() -> Self {
         Self { room: DbUuid::new(), moves: false, is_new: true }
     }

@@ -59,7 +59,6 @@ pub struct Draft {
 
 impl Draft {
     /// An event of which only the required fields are known.
-    #[must_use]
     pub fn new(
         name: String,
         (starts_at, ends_at): (DbTimestamp, DbTimestamp),
@@ -72,7 +71,6 @@ impl Draft {
     }
 
     /// The draft with these fields as the event has them.
-    #[must_use]
     pub fn keeping(&self, fields: &[&str], event: &Row) -> Self {
         let mut draft = self.clone();
         for field in fields {

@@ -142,7 +142,6 @@ pub struct ActivityQuery {
 
 impl ActivityQuery {
     /// The time after which to list changes, not before `earliest`.
-    #[must_use]
     pub fn after(&self, earliest: Timestamp) -> DbTimestamp {
         DbTimestamp(self.updated_since.map_or(earliest, |since| since.max(earliest)))
     }
@@ -161,7 +160,6 @@ impl TimeFilter {
     }
 
     /// The selection of these events with these conditions.
-    #[must_use]
     pub fn selection(self, criterion: Criterion) -> Selection {
         Selection::new(criterion).between(self.span).since(self.changed_after)
     }

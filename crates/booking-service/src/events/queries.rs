@@ -39,7 +39,6 @@ const MAX_COMPARED: i64 = 1000;
 /// The columns of an event.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = events)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 #[expect(clippy::struct_excessive_bools, reason = "columns")]
 pub struct Row {
     pub id: DbUuid,
@@ -97,7 +96,6 @@ pub struct EventDetail {
 
 impl EventDetail {
     /// The event as lists show it, without its attendees.
-    #[must_use]
     pub fn without_attendees(&self) -> Event {
         let (row, admins, tags) = (self.row.clone(), self.admins.clone(), self.tags.clone());
         Event { row, admins, tags, attendees: Vec::new() }
@@ -118,7 +116,6 @@ pub enum Order {
 
 impl Order {
     /// The sort key of a row in a list with this order.
-    #[must_use]
     pub fn position(self, row: &Row) -> Position {
         match self {
             Self::Start => (row.starts_at, row.id),
@@ -301,9 +298,6 @@ fn ordered(
 }
 
 /// One event. Takes three statements, and one more for the everyone group.
-///
-/// # Errors
-/// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<EventDetail, Error> {
     type Ids = Option<IdList>;
     type JoinedRow = (Row, rooms::Row, groups::Row, (Ids, Ids, Ids, Ids), (Ids, Ids, Ids));
@@ -349,9 +343,6 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<EventDetail, Error> {
 }
 
 /// One event as lists show it, without its attendees, whom the history does not record.
-///
-/// # Errors
-/// 404 when there is none, or it is deleted.
 pub fn get_without_attendees(conn: &mut AnyConnection, id: DbUuid) -> Result<Event, Error> {
     let row = find(conn, id)?;
     let admins = with_connection!(conn, c => event_admins::table
@@ -363,9 +354,6 @@ pub fn get_without_attendees(conn: &mut AnyConnection, id: DbUuid) -> Result<Eve
 }
 
 /// The columns of one event.
-///
-/// # Errors
-/// 404 when there is none, or it is deleted.
 pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
     let event = events::table.find(id).filter(events::deleted_at.is_null());
     let row = with_connection!(conn, c => event.select(Row::as_select()).first(c)).optional()?;
@@ -377,9 +365,6 @@ pub(super) fn not_found() -> Error {
 }
 
 /// Checks that the caller is an administrator of an event or privileged.
-///
-/// # Errors
-/// 403.
 pub fn check_admin_or_privileged(conn: &mut AnyConnection, event: DbUuid, me: &Caller) -> Result<(), Error> {
     let is_admin = || event_admins::table.find((event, me.id)).select(event_admins::user_id);
     if me.privileged || is_admin().first::<DbUuid>(conn).optional()?.is_some() {
@@ -389,9 +374,6 @@ pub fn check_admin_or_privileged(conn: &mut AnyConnection, event: DbUuid, me: &C
 }
 
 /// Checks that the caller may change an event, deleted or not.
-///
-/// # Errors
-/// 404 when there is none; 403.
 pub fn check_editor(conn: &mut AnyConnection, event: DbUuid, me: &Caller) -> Result<(), Error> {
     let rows: i64 = events::table.find(event).count().get_result(conn)?;
     if rows == 0 { Err(not_found()) } else { check_admin_or_privileged(conn, event, me) }

@@ -36,7 +36,6 @@ pub struct RequestEventTag {
 
 impl RequestEventTag {
     /// Name, and whether it is locked.
-    #[must_use]
     pub fn into_pair(self) -> (String, bool) {
         (self.name.into_inner(), self.locked.unwrap_or_default())
     }
@@ -80,7 +79,6 @@ pub struct RequestEventTags(Vec<RequestEventTag>);
 
 impl RequestEventTags {
     /// The name of each, and whether it is locked.
-    #[must_use]
     pub fn into_pairs(self) -> Vec<(String, bool)> {
         self.0.into_iter().map(RequestEventTag::into_pair).collect()
     }
@@ -110,7 +108,6 @@ pub struct RequestEvent(Fields);
 
 impl RequestEvent {
     /// The event as [`changes`](super::changes) takes it.
-    #[must_use]
     pub fn into_draft(self) -> Draft {
         let fields = self.0;
         Draft {

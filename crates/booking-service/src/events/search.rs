@@ -28,7 +28,6 @@ const MAX_NAMES: i64 = 10_000;
 const CHUNK: i64 = 1000;
 
 /// The value of `events.text_key`.
-#[must_use]
 pub fn text_key(name: &str, description: &str) -> String {
     place_key(&format!("{name}\n{description}"))
 }

@@ -122,21 +122,18 @@ pub struct Selection {
 
 impl Selection {
     /// These events without those that are deleted, at any time.
-    #[must_use]
     pub fn new(criterion: Criterion) -> Self {
         let (changed_after, words, lengths) = (None, Vec::new(), Lengths::All);
         Self { criterion, from: None, to: None, changed_after, deleted: Deleted::No, words, lengths, until: None }
     }
 
     /// Restricts the selection to events that overlap a span. Either end may be missing.
-    #[must_use]
     pub fn between(self, (from, to): (Option<DbTimestamp>, Option<DbTimestamp>)) -> Self {
         Self { from, to, ..self }
     }
 
     /// With a time, restricts the selection to events created, changed or deleted after it, and includes deleted
     /// events: the changes that a client with a copy needs.
-    #[must_use]
     pub fn since(self, changed_after: Option<DbTimestamp>) -> Self {
         match changed_after {
             Some(_) => Self { changed_after, deleted: Deleted::All, ..self },
@@ -145,13 +142,11 @@ impl Selection {
     }
 
     /// Restricts the selection to events that contain all words of a search.
-    #[must_use]
     pub fn containing(self, words: Vec<Word>) -> Self {
         Self { words, ..self }
     }
 
     /// The events with these ids, at most a thousand, that are still shown. They have been selected before.
-    #[must_use]
     pub fn these(&self, ids: Vec<DbUuid>) -> Self {
         Self { deleted: self.deleted, ..Self::new(Criterion::These(ids)) }
     }
@@ -176,7 +171,6 @@ impl Selection {
     }
 
     /// The query for them, without an order.
-    #[must_use]
     pub fn query(&self) -> events::BoxedQuery<'static, MultiBackend> {
         let query = match &self.criterion {
             Criterion::All if self.is_unbounded() => events::table.filter(readable_in_list_order!(events)).into_boxed(),

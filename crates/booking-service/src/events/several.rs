@@ -205,7 +205,6 @@ pub fn change(
 }
 
 /// Whether an event has all the values of a draft at a place already.
-#[must_use]
 pub fn is_unchanged(event: &Event, draft: &Draft) -> bool {
     draft.has_fields_of(&event.row, &event.admins)
         && matches!(&draft.venue, Venue::Place(place) if *place == event.row.place)
@@ -228,7 +227,6 @@ pub fn deleted_starts(conn: &mut AnyConnection, series: DbUuid) -> Result<Vec<Db
 }
 
 /// The values of an event at its place.
-#[must_use]
 pub fn draft_of(event: &Event) -> Draft {
     let row = &event.row;
     Draft {

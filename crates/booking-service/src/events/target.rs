@@ -22,33 +22,26 @@ pub(super) fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Rep
 }
 
 /// The name by which changes of an event exclude each other.
-#[must_use]
 pub fn lock_name(id: DbUuid) -> String {
     format!("event {id}")
 }
 
 /// The event that an operation restores.
-#[must_use]
 pub fn parent(id: DbUuid) -> Target<Caller> {
     Target::parent(lock_name(id))
 }
 
 /// The event that an operation changes.
-#[must_use]
 pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(lock_name(id), move |conn, _| show(conn, id, zone))
 }
 
 /// The same, for an operation whose change the history records.
-#[must_use]
 pub fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
     target(id, zone).recorded(&EVENT, id, action, move |conn| fields(conn, id, zone)).revertible()
 }
 
 /// Checks that the caller may change an event.
-///
-/// # Errors
-/// 404; 403.
 pub fn check_may_change(conn: &mut AnyConnection, event: DbUuid, me: &Caller) -> Result<(), Error> {
     queries::find(conn, event)?;
     queries::check_admin_or_privileged(conn, event, me)

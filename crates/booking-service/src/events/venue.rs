@@ -27,7 +27,6 @@ pub fn check_venue(
 }
 
 /// The venue of a request that [`check_venue`] accepts.
-#[must_use]
 pub fn venue(place: Option<Text<1, 32>>, room_id: Option<Id>) -> Venue {
     match room_id {
         Some(room) => Venue::Room(room.into()),

@@ -36,19 +36,16 @@ fn lock_name(id: DbUuid) -> String {
 }
 
 /// The group that an operation changes.
-#[must_use]
 pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(lock_name(id), move |conn, _| show(conn, id, zone))
 }
 
 /// The group that an operation restores.
-#[must_use]
 pub fn parent(id: DbUuid) -> Target<Caller> {
     Target::parent(lock_name(id))
 }
 
 /// The same as [`target`], for an operation whose change the history records.
-#[must_use]
 pub fn recorded(id: DbUuid, zone: Tz) -> Target<Caller> {
     target(id, zone).recorded(&GROUP, id, Action::Changed, move |conn| {
         history::fields_of(&ResponseGroup::new(queries::get(conn, id)?, zone))
@@ -56,9 +53,6 @@ pub fn recorded(id: DbUuid, zone: Tz) -> Target<Caller> {
 }
 
 /// Records a new group in the history, and shows it.
-///
-/// # Errors
-/// 404.
 pub fn show_created(conn: &mut AnyConnection, id: DbUuid, by: &Author, zone: Tz) -> Result<ResponseGroup, Error> {
     let made = ResponseGroup::new(queries::get(conn, id)?, zone);
     history::created(conn, by, &GROUP, [(id, history::fields_of(&made)?)])?;

@@ -31,7 +31,6 @@ const EVERYONE_KIND: i16 = 1;
 /// The columns of a group.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = groups)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
     pub id: DbUuid,
     pub kind: i16,
@@ -45,7 +44,6 @@ pub struct Row {
 
 /// A group with its members and admins, each in the order of ids.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the names are clear")]
 pub struct Group {
     pub row: Row,
     pub members: Vec<DbUuid>,
@@ -110,9 +108,6 @@ pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<V
 }
 
 /// One group.
-///
-/// # Errors
-/// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Group, Error> {
     let row = groups::table.find(id).filter(groups::deleted_at.is_null()).select(Row::as_select()).first(conn);
     let row: Row = row.optional()?.ok_or_else(not_found)?;
@@ -126,9 +121,6 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Group, Error> {
 }
 
 /// Checks that a group exists.
-///
-/// # Errors
-/// 404 when there is none, or it is deleted.
 pub fn check_exists(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let rows: i64 = groups::table.find(id).filter(groups::deleted_at.is_null()).count().get_result(conn)?;
     if rows > 0 { Ok(()) } else { Err(not_found().into()) }
@@ -234,9 +226,6 @@ pub fn of_user(conn: &mut AnyConnection, user: &User, belongs: bool, admins: boo
 }
 
 /// Checks that the caller is an admin of a group or privileged.
-///
-/// # Errors
-/// 403.
 pub fn check_admin_or_privileged(conn: &mut AnyConnection, group: DbUuid, me: &Caller) -> Result<(), Error> {
     let administers = group_admins::table.find((group, me.id)).count().get_result::<i64>(conn)? > 0;
     if administers || me.privileged {
@@ -246,9 +235,6 @@ pub fn check_admin_or_privileged(conn: &mut AnyConnection, group: DbUuid, me: &C
 }
 
 /// Checks that the caller may change a group of this kind.
-///
-/// # Errors
-/// 403.
 pub fn check_may_change(conn: &mut AnyConnection, group: DbUuid, kind: i16, me: &Caller) -> Result<(), Error> {
     if kind != MADE_HERE {
         return Err(Problem::forbidden("a group that was made here").into());
@@ -257,9 +243,6 @@ pub fn check_may_change(conn: &mut AnyConnection, group: DbUuid, kind: i16, me: 
 }
 
 /// Checks that the caller may change the group with this id.
-///
-/// # Errors
-/// 404; 403.
 pub fn check_found_and_may_change(conn: &mut AnyConnection, group: DbUuid, me: &Caller) -> Result<(), Error> {
     let kind = get(conn, group)?.row.kind;
     check_may_change(conn, group, kind, me)
@@ -267,9 +250,6 @@ pub fn check_found_and_may_change(conn: &mut AnyConnection, group: DbUuid, me: &
 
 /// Checks that the caller may read the history of a group, deleted or not; for a group that was not made here, that they are
 /// privileged.
-///
-/// # Errors
-/// 404 when there is none; 403.
 pub fn check_editor(conn: &mut AnyConnection, group: DbUuid, me: &Caller) -> Result<(), Error> {
     let kind: Option<i16> = groups::table.find(group).select(groups::kind).first(conn).optional()?;
     match kind {

@@ -45,7 +45,6 @@ pub struct ResponseGroup {
 
 impl ResponseGroup {
     /// A group with its times in `zone`.
-    #[must_use]
     pub fn new(group: Group, zone: Tz) -> Self {
         let Group { row, members, admins } = group;
         Self {

@@ -82,7 +82,6 @@ pub struct Feed<'a> {
 impl<'a> Feed<'a> {
     /// A feed without events. `name` is what calendars show for the feed; `web_origin` is the origin of this service
     /// (`https://booking.example`), where events are at `/events/{id}`.
-    #[must_use]
     pub fn new(name: &str, web_origin: &'a str) -> Self {
         let name = printable(name);
         let mut calendar = Calendar::empty();
@@ -113,13 +112,11 @@ impl<'a> Feed<'a> {
     }
 
     /// The latest change of an event that it has: the header `Last-Modified`. `None` without events.
-    #[must_use]
     pub fn last_modified(&self) -> Option<DateTime<Utc>> {
         self.last_modified
     }
 
     /// The complete calendar.
-    #[must_use]
     pub fn end(mut self) -> String {
         self.text.push_str(END);
         self.text

@@ -82,7 +82,6 @@ pub async fn replace_secret(who: SignedIn, club: Club) -> Result<Reply, Failure>
 }
 
 /// The caller's secret, which an operation changes.
-#[must_use]
 pub fn target(club: &Club) -> Target<Caller> {
     let keys = club.keys.clone();
     Target::of_caller("feed secret", move |conn, me: &Caller| show(conn, me.id, &keys))
@@ -97,7 +96,6 @@ fn secret_reply(keys: &Keys, user: DbUuid, nonce: &str) -> Result<Reply, Error> 
 }
 
 /// The address of a user's feed.
-#[must_use]
 pub fn address(club: &Club, user: DbUuid, nonce: &str) -> String {
     format!("{}/api/ical/v1/{user}{}.ics", club.origin, secret(&club.keys, user, nonce))
 }
@@ -196,9 +194,6 @@ pub async fn feed(
 }
 
 /// A calendar with one event, as somebody's feed shows it.
-///
-/// # Errors
-/// 404.
 pub fn one_event(conn: &mut AnyConnection, id: DbUuid, owner: DbUuid, club: &Club) -> Result<String, Error> {
     let name = events::queries::find(conn, id)?.name;
     let mut calendar = Feed::new(&name, &club.origin);

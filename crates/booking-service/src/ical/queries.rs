@@ -84,7 +84,6 @@ pub struct Answers {
 }
 
 /// The events of a feed on the day that began at `today`.
-#[must_use]
 pub fn selection(criterion: Criterion, today: Timestamp) -> Selection {
     let deleted = Deleted::After(DbTimestamp(today.plus(-CANCELLED)));
     Selection { from: Some(DbTimestamp(today.plus(-PAST))), deleted, ..Selection::new(criterion) }

@@ -8,7 +8,6 @@ use uuid::Uuid;
 const TRAQ: &str = "https://q.trap.jp/api/v3";
 
 /// The lines to print: nothing if the environment has no such webhook. The secret stays where it is.
-#[must_use]
 pub fn commands(traq: Option<&Url>, variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let id = |name: &str| variable(name)?.trim().parse::<Uuid>().ok();
     let Some(webhook) = id("WEBHOOK_ID") else { return Vec::new() };

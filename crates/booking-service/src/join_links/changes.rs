@@ -118,9 +118,6 @@ pub fn accept(
 }
 
 /// Deletes an invitation.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn delete(conn: &mut AnyConnection, id: DbUuid, by: &Author) -> Result<(), Error> {
     match diesel::delete(invitations::table.find(id)).execute(conn)? {
         0 => Err(Problem::not_found("invitation").into()),

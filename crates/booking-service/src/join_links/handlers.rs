@@ -25,13 +25,11 @@ use crate::{
 };
 
 /// The address by which somebody joins.
-#[must_use]
 pub fn address(origin: &str, secret: &str) -> String {
     format!("{origin}/join/{secret}")
 }
 
 /// The invitation that an operation changes.
-#[must_use]
 pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(format!("invitation {id}"), move |conn: &mut AnyConnection, _| -> Result<Reply, Error> {
         Reply::json(&ResponseInvitation::new(&queries::get(conn, id)?, zone))

@@ -15,7 +15,6 @@ use crate::schema::invitations;
 /// An invitation as listed.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = invitations)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Invitation {
     pub id: DbUuid,
     pub uses: i32,
@@ -35,9 +34,6 @@ pub fn list(conn: &mut AnyConnection, now: DbTimestamp) -> Result<Vec<Invitation
 }
 
 /// One invitation.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Invitation, Error> {
     let invitation = invitations::table.find(id).select(Invitation::as_select()).first(conn).optional()?;
     invitation.ok_or_else(|| Problem::not_found("invitation").into())

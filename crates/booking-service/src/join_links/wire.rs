@@ -95,7 +95,6 @@ pub struct ResponseInvitation {
 
 impl ResponseInvitation {
     /// An invitation with times in `zone`.
-    #[must_use]
     pub fn new(invitation: &Invitation, zone: Tz) -> Self {
         Self {
             invitation_id: invitation.id,

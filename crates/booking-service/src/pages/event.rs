@@ -33,7 +33,6 @@ use crate::{
     ical,
 };
 
-/// The page.
 pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.read(move |conn, me| {

@@ -50,7 +50,6 @@ impl Subject {
     pub const ALL: [Self; 4] = [Self::Event, Self::Poll, Self::Group, Self::Room];
 
     /// The first segment of the paths of its pages, which is also the key of its text.
-    #[must_use]
     pub fn segment(self) -> &'static str {
         match self {
             Self::Event => "events",
@@ -61,7 +60,6 @@ impl Subject {
     }
 
     /// The page of an object.
-    #[must_use]
     pub fn page(self, id: DbUuid) -> String {
         format!("/{}/{id}", self.segment())
     }

@@ -23,7 +23,6 @@ use crate::{
 /// The width of the code in pixels, so that a telephone reads it from a screen.
 const CODE_WIDTH: u32 = 240;
 
-/// The page.
 pub async fn show(visit: Visit, who: Privileged, _now: TimeDependent) -> Result<Reply, Failure> {
     let values = Form::new([("uses", "1"), ("days", "7")]);
     who.read(move |conn, _| page(conn, &visit, &values, None)).await

@@ -25,7 +25,6 @@ use crate::{
     users,
 };
 
-/// The page.
 pub async fn show(visit: Visit, club: Club, who: SignedIn) -> Result<Reply, Failure> {
     who.read(move |conn, me| page(conn, me, &visit, &club, &new_token_values(), None)).await
 }

@@ -140,7 +140,6 @@ pub const FORM_PATHS: &[&str] = &[
     "/me/sessions/{sessionID}/end",
 ];
 
-/// Registers them.
 pub fn routes(config: &mut ServiceConfig) {
     config
         .service(resource("/").get(start::show))

@@ -40,7 +40,6 @@ use crate::{
 /// The most people in the table of results.
 const MAX_PEOPLE: usize = 100;
 
-/// The page.
 pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.read(move |conn, me| {

@@ -32,7 +32,6 @@ use crate::{
 /// The most events and free times on the page.
 const MAX_ROWS: usize = 50;
 
-/// The page.
 pub async fn show(visit: Visit, who: SignedIn, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.read(move |conn, me| {

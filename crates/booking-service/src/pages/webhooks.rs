@@ -24,7 +24,6 @@ use crate::{
 /// The deliveries of a webhook that are shown.
 const SHOWN: i64 = 10;
 
-/// The page.
 pub async fn show(visit: Visit, who: Privileged, _now: TimeDependent) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let webhooks = queries::list(conn)?;

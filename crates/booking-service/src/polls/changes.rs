@@ -94,9 +94,6 @@ pub(super) enum Lock {
 }
 
 /// Locks a poll until the end of the transaction and returns its columns. On SQLite the transaction is the only writer.
-///
-/// # Errors
-/// 404.
 pub(super) fn find_locked(conn: &mut AnyConnection, id: DbUuid, lock: Lock) -> Result<Row, Error> {
     if let AnyConnection::Postgresql(pg) = conn {
         let poll = draft_events::table.find(id).select(draft_events::id);

@@ -37,7 +37,6 @@ use crate::{
 };
 
 /// The poll to which an operation adds a part.
-#[must_use]
 pub fn parent(id: DbUuid) -> Target<Caller> {
     Target::parent(lock_name(id))
 }

@@ -44,7 +44,6 @@ text_enum! {
 /// The columns of a poll.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = draft_events)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
     pub id: DbUuid,
     pub name: String,
@@ -69,7 +68,6 @@ fn polls_with_events() -> _ {
 
 impl Row {
     /// The state at a time.
-    #[must_use]
     pub fn status(&self, now: DbTimestamp) -> DraftEventStatus {
         match self.event_id {
             Some(_) => DraftEventStatus::Confirmed,
@@ -237,27 +235,18 @@ fn load_children(conn: &mut AnyConnection, rows: Vec<Row>) -> Result<Vec<Poll>, 
 }
 
 /// One poll as in a list.
-///
-/// # Errors
-/// 404.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Poll, Error> {
     let row = find(conn, id)?;
     load_children(conn, vec![row])?.pop().ok_or_else(not_found)
 }
 
 /// One poll with its slots, invitees and tags.
-///
-/// # Errors
-/// 404.
 pub fn get_detail(conn: &mut AnyConnection, id: DbUuid) -> Result<PollDetail, Error> {
     let poll = get(conn, id)?;
     Ok(PollDetail { poll, slots: slots(conn, id)?, invitees: invitees(conn, id)?, tags: tags_of(conn, id)? })
 }
 
 /// The columns of one poll.
-///
-/// # Errors
-/// 404.
 pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
     let poll = polls_with_events().filter(draft_events::id.eq(id));
     with_connection!(conn, c => poll.select(Row::as_select()).first(c)).optional()?.ok_or_else(not_found)
@@ -356,9 +345,6 @@ pub fn is_invited(conn: &mut AnyConnection, poll: DbUuid, user: DbUuid) -> Resul
 }
 
 /// Checks that the caller is an administrator of a poll or privileged.
-///
-/// # Errors
-/// 403.
 pub fn check_admin_or_privileged(conn: &mut AnyConnection, poll: DbUuid, me: &Caller) -> Result<(), Error> {
     if me.privileged || is_admin(conn, poll, me.id)? {
         return Ok(());
@@ -367,18 +353,12 @@ pub fn check_admin_or_privileged(conn: &mut AnyConnection, poll: DbUuid, me: &Ca
 }
 
 /// Checks that the caller may change a poll.
-///
-/// # Errors
-/// 404; 403.
 pub fn check_may_change(conn: &mut AnyConnection, poll: DbUuid, me: &Caller) -> Result<(), Error> {
     find(conn, poll)?;
     check_admin_or_privileged(conn, poll, me)
 }
 
 /// Checks that the caller may change a poll, deleted or not.
-///
-/// # Errors
-/// 404 when there is none; 403.
 pub fn check_editor(conn: &mut AnyConnection, poll: DbUuid, me: &Caller) -> Result<(), Error> {
     let rows: i64 = draft_events::table.find(poll).count().get_result(conn)?;
     if rows == 0 { Err(not_found()) } else { check_admin_or_privileged(conn, poll, me) }

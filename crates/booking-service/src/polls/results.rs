@@ -6,7 +6,6 @@ use service_kit::database::types::{DbTimestamp, DbUuid};
 
 /// A candidate slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Slot {
     pub id: DbUuid,
     pub starts_at: DbTimestamp,
@@ -15,7 +14,6 @@ pub struct Slot {
 
 /// A slot for which a user answered yes or maybe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Choice {
     pub user: DbUuid,
     pub slot: DbUuid,
@@ -38,7 +36,6 @@ pub struct SlotResult {
 }
 
 /// The result of each slot, in the order of the slots.
-#[must_use]
 pub fn tally(slots: &[Slot], choices: &[Choice], answers: usize) -> Vec<SlotResult> {
     let mut users: HashMap<DbUuid, (Vec<DbUuid>, Vec<DbUuid>)> = HashMap::new();
     for choice in choices {
@@ -61,7 +58,6 @@ pub fn tally(slots: &[Slot], choices: &[Choice], answers: usize) -> Vec<SlotResu
 }
 
 /// The choices by user.
-#[must_use]
 pub fn by_user(choices: Vec<Choice>) -> HashMap<DbUuid, Vec<Choice>> {
     let mut by_user: HashMap<DbUuid, Vec<Choice>> = HashMap::new();
     for choice in choices {
@@ -71,7 +67,6 @@ pub fn by_user(choices: Vec<Choice>) -> HashMap<DbUuid, Vec<Choice>> {
 }
 
 /// Those of `invitees` who are not in `respondents`, in the order of `invitees`.
-#[must_use]
 pub fn non_respondents(invitees: &[DbUuid], respondents: impl Iterator<Item = DbUuid>) -> Vec<DbUuid> {
     let respondents: HashSet<_> = respondents.collect();
     invitees.iter().copied().filter(|user| !respondents.contains(user)).collect()

@@ -25,13 +25,11 @@ pub(super) fn lock_name(id: DbUuid) -> String {
 }
 
 /// The poll that an operation changes.
-#[must_use]
 pub fn target(id: DbUuid, now: DbTimestamp, zone: Tz) -> Target<Caller> {
     Target::new(lock_name(id), move |conn, _| show(conn, id, now, zone))
 }
 
 /// The same, for an operation whose change the history records.
-#[must_use]
 pub fn changed(id: DbUuid, now: DbTimestamp, zone: Tz) -> Target<Caller> {
     recorded(target(id, now, zone), id, Action::Changed, now, zone)
 }
@@ -46,15 +44,11 @@ pub(super) fn fields_of(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp, 
 }
 
 /// The poll of an operation that makes one of its slots an event.
-#[must_use]
 pub fn confirmed(id: DbUuid, now: DbTimestamp, zone: Tz) -> Target<Caller> {
     recorded(Target::parent(lock_name(id)), id, Action::Confirmed, now, zone)
 }
 
 /// Records a new poll in the history.
-///
-/// # Errors
-/// 404.
 pub fn record_created(
     conn: &mut AnyConnection,
     id: DbUuid,

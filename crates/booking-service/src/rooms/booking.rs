@@ -68,7 +68,6 @@ pub struct RoomPeriod<'a> {
 
 impl RoomPeriod<'_> {
     /// The period as a span.
-    #[must_use]
     pub fn span(&self) -> Span {
         Span::between(self.starts_at, self.ends_at)
     }
@@ -110,7 +109,6 @@ pub struct PlaceUse {
 
 impl PlaceUse {
     /// The same, arranged for queries about free times.
-    #[must_use]
     pub fn occupancy(&self) -> Occupancy {
         Occupancy::new(&self.usages(), &self.verified)
     }
@@ -211,7 +209,6 @@ pub struct VerifiedRoom {
 
 impl VerifiedRoom {
     /// Its period.
-    #[must_use]
     pub fn span(&self) -> Span {
         Span::between(self.starts_at, self.ends_at)
     }
@@ -315,7 +312,6 @@ pub fn conflicts_of_all(
 }
 
 /// Conflicting events, as in `room-conflict`.
-#[must_use]
 pub fn conflicts_json(conflicts: &[EventUse], zone: Tz) -> Value {
     conflicts.iter().map(|event| event.to_json(zone)).collect()
 }

@@ -32,7 +32,6 @@ const CHUNK: usize = 1000;
 
 /// A room to be inserted.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct NewRoom {
     pub place: String,
     pub starts_at: DbTimestamp,
@@ -44,7 +43,6 @@ pub struct NewRoom {
 
 impl NewRoom {
     /// An unverified room that is not made for an event.
-    #[must_use]
     pub fn new(place: String, starts_at: DbTimestamp, ends_at: DbTimestamp, admins: Vec<DbUuid>) -> Self {
         Self { place, starts_at, ends_at, verified: false, made_for_event: false, admins }
     }

@@ -7,7 +7,6 @@ use encoding_rs::{Encoding, SHIFT_JIS};
 
 /// The text of a file in UTF-8, UTF-16 with a byte order mark, or code page 932; `None` if it is not certain that it is
 /// one of these.
-#[must_use]
 pub fn decode(bytes: &[u8]) -> Option<Cow<'_, str>> {
     if let Some((encoding, length)) = Encoding::for_bom(bytes) {
         return encoding.decode_without_bom_handling_and_without_replacement(&bytes[length..]);

@@ -43,28 +43,22 @@ fn lock_name(id: DbUuid) -> String {
 }
 
 /// The room that an operation changes.
-#[must_use]
 pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(lock_name(id), move |conn, _| show(conn, id, None, zone))
 }
 
 /// The room that an operation restores.
-#[must_use]
 pub fn parent(id: DbUuid) -> Target<Caller> {
     Target::parent(lock_name(id))
 }
 
 /// The same as [`target`], for an operation whose change the history records.
-#[must_use]
 pub fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
     let fields = move |conn: &mut AnyConnection| fields_of(queries::get(conn, id, None)?, zone);
     target(id, zone).recorded(&ROOM, id, action, fields)
 }
 
 /// Imports the rooms of a table, and records the new ones in the history.
-///
-/// # Errors
-/// Those of [`import_table`].
 pub fn import_recorded(
     conn: &mut AnyConnection,
     table: &[u8],

@@ -20,7 +20,6 @@ pub struct Interval {
 
 impl Interval {
     /// The spans with their times in `zone`.
-    #[must_use]
     pub fn all(spans: Vec<Span>, zone: Tz) -> Vec<Self> {
         let show = |span: Span| Self { time_start: span.start.in_zone(zone), time_end: span.end.in_zone(zone) };
         spans.into_iter().map(show).collect()

@@ -23,31 +23,26 @@ pub struct Span {
 
 impl Span {
     /// The span `[start, end)`; `None` unless `start < end` (contract, Time).
-    #[must_use]
     pub fn new(start: Timestamp, end: Timestamp) -> Option<Self> {
         (start < end).then_some(Self { start, end })
     }
 
     /// The span between two times of a row or of a valid request. `starts_at < ends_at` is not checked.
-    #[must_use]
     pub fn between(starts_at: DbTimestamp, ends_at: DbTimestamp) -> Self {
         Self { start: starts_at.0, end: ends_at.0 }
     }
 
     /// Whether some instant lies in both spans.
-    #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.start < other.end && other.start < self.end
     }
 
     /// The time that both spans have in common.
-    #[must_use]
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         Self::new(self.start.max(other.start), self.end.min(other.end))
     }
 
     /// Whether every instant of `inner` lies in this span; a span contains itself.
-    #[must_use]
     pub fn contains(&self, inner: &Self) -> bool {
         self.start <= inner.start && inner.end <= self.end
     }
@@ -69,7 +64,6 @@ pub struct Use {
 /// Two uses conflict when they overlap, not both are shared, and they are in the same room or a verified room overlaps
 /// the time that they have in common. An event lies inside its room's period, so an event in a verified room conflicts
 /// with any other that overlaps it.
-#[must_use]
 pub fn conflicts(a: &Use, b: &Use, verified: &[Span]) -> bool {
     a.span.intersection(&b.span).is_some_and(|common| {
         !(a.shared && b.shared) && (a.room == b.room || verified.iter().any(|period| period.overlaps(&common)))
@@ -77,7 +71,6 @@ pub fn conflicts(a: &Use, b: &Use, verified: &[Span]) -> bool {
 }
 
 /// The indexes of the uses that conflict with another one only because a verified room covers `period`.
-#[must_use]
 pub fn conflicts_made_by_verifying(period: Span, uses: &[Use]) -> Vec<usize> {
     let mut by_start: Vec<usize> = (0..uses.len()).collect();
     by_start.sort_unstable_by_key(|n| uses[*n].span);
@@ -101,7 +94,6 @@ pub struct Occupancy {
 
 impl Occupancy {
     /// Arranges the uses of a place; `verified` are the periods of its verified rooms. Both may be in any order.
-    #[must_use]
     pub fn new(uses: &[Use], verified: &[Span]) -> Self {
         let verified = union(verified.to_vec());
         Self {
@@ -113,7 +105,6 @@ impl Occupancy {
     /// When an exclusive event can use `room` during `period`: `freeTimes` on the wire.
     ///
     /// The spans are ordered, non-empty, and maximal: no two touch.
-    #[must_use]
     pub fn free_times(&self, room: DbUuid, period: Span) -> Vec<Span> {
         self.by_any.gaps(room, period)
     }
@@ -121,7 +112,6 @@ impl Occupancy {
     /// When a shared event can use `room` during `period`: `sharedTimes` on the wire.
     ///
     /// Ordered, non-empty and maximal, as [`free_times`](Self::free_times).
-    #[must_use]
     pub fn shared_times(&self, room: DbUuid, period: Span) -> Vec<Span> {
         self.by_exclusive.gaps(room, period)
     }
@@ -183,7 +173,6 @@ fn intersections(a: &[Span], b: &[Span]) -> Vec<Span> {
 }
 
 /// The parts of `period` outside all of `busy`: ordered, non-empty and maximal.
-#[must_use]
 pub fn gaps(period: Span, mut busy: Vec<Span>) -> Vec<Span> {
     busy.retain(|span| span.overlaps(&period));
     let mut gaps = Vec::new();

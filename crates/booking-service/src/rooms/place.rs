@@ -22,7 +22,6 @@ static DASHES: LazyLock<Regex> = LazyLock::new(|| Regex::new(DASH).expect("a val
 ///
 /// The function is idempotent. A name that [`is_blank`](common::visible::is_blank) has the empty key. A key may be longer
 /// than its name (`㍿` becomes `株式会社`).
-#[must_use]
 pub fn place_key(place: &str) -> String {
     let decomposed: String = without_invisible(place).nfkd().collect();
     let folded: String = default_case_fold_str(&decomposed).nfkc().collect();

@@ -28,7 +28,6 @@ use crate::{
 /// The columns of a room.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = rooms)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
     pub id: DbUuid,
     pub place: String,
@@ -46,13 +45,11 @@ pub struct Row {
 
 impl Row {
     /// Its sort key in lists.
-    #[must_use]
     pub fn position(&self) -> Position {
         (self.starts_at, self.place.clone(), self.id)
     }
 
     /// Its period.
-    #[must_use]
     pub fn period(&self) -> RoomPeriod<'_> {
         RoomPeriod { room: self.id, place_key: &self.place_key, starts_at: self.starts_at, ends_at: self.ends_at }
     }
@@ -90,7 +87,6 @@ pub struct Selection {
 
 impl Selection {
     /// The rooms with these ids, at most a thousand.
-    #[must_use]
     pub fn these(ids: Vec<DbUuid>) -> Self {
         Self { ids: Some(ids), ..Self::default() }
     }
@@ -229,9 +225,6 @@ pub fn load_times(
 }
 
 /// One room. The event `exclude` does not count as a use of it.
-///
-/// # Errors
-/// 404 when there is none, or it is deleted.
 pub fn get(conn: &mut AnyConnection, id: DbUuid, exclude: Option<DbUuid>) -> Result<Room, Error> {
     let room = rooms::table.find(id).filter(rooms::deleted_at.is_null());
     let row: Option<(Row, Option<IdList>)> = with_connection!(conn, c => room
@@ -273,9 +266,6 @@ pub(super) fn not_found() -> Error {
 }
 
 /// Checks that a room exists.
-///
-/// # Errors
-/// 404 when there is none, or it is deleted.
 pub fn check_exists(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     find(conn, id)?.map(|_| ()).ok_or_else(not_found)
 }
@@ -311,9 +301,6 @@ pub fn find_locked_even_deleted(conn: &mut AnyConnection, id: DbUuid) -> Result<
 }
 
 /// Checks that the caller is an administrator of a room or privileged.
-///
-/// # Errors
-/// 403.
 pub fn check_admin_or_privileged(conn: &mut AnyConnection, room: DbUuid, me: &Caller) -> Result<(), Error> {
     let is_admin = || room_admins::table.find((room, me.id)).select(room_admins::user_id);
     if me.privileged || is_admin().first::<DbUuid>(conn).optional()?.is_some() {
@@ -323,9 +310,6 @@ pub fn check_admin_or_privileged(conn: &mut AnyConnection, room: DbUuid, me: &Ca
 }
 
 /// Checks that the caller may change a room, deleted or not.
-///
-/// # Errors
-/// 404 when there is none; 403.
 pub fn check_editor(conn: &mut AnyConnection, room: DbUuid, me: &Caller) -> Result<(), Error> {
     find_even_deleted(conn, room)?;
     check_admin_or_privileged(conn, room, me)

@@ -52,7 +52,6 @@ pub struct ResponseRoom {
 
 impl ResponseRoom {
     /// A room as shown in `zone`.
-    #[must_use]
     pub fn new(room: Room, zone: Tz) -> Self {
         Self {
             free_times: Interval::all(room.free_times, zone),
@@ -91,7 +90,6 @@ fn ends_after_start(room: RequestRoom, at: ValuePointerRef<'_>) -> Result<Reques
 }
 
 /// The violation "timeEnd is not after timeStart".
-#[must_use]
 pub fn out_of_order(at: ValuePointerRef<'_>) -> Violations {
     Violations::one(at.push_key("timeEnd"), Rule::OutOfOrder, "must be after timeStart")
 }

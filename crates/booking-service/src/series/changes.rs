@@ -30,7 +30,6 @@ use crate::{
 };
 
 /// The day of an instant.
-#[must_use]
 pub fn day(at: DbTimestamp, zone: Tz) -> NaiveDate {
     at.utc().with_timezone(&zone).date_naive()
 }

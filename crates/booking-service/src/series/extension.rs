@@ -39,9 +39,6 @@ pub struct Extension {
 impl Present<'_> {
     /// Gives the rule another end. New dates have these times of day. Dates that the end removes may come back with a later
     /// one; those that somebody deleted or moved before do not.
-    ///
-    /// # Errors
-    /// Those of [`expand`].
     pub fn until(&self, until: NaiveDate, times: &FirstTimes, zone: Tz) -> Result<Extension, Refusal> {
         let before: BTreeSet<_> = expand(self.rule, self.first, zone)?.into_iter().map(|times| times.date).collect();
         let rule = self.rule.until(until);
@@ -58,7 +55,6 @@ impl Present<'_> {
 }
 
 /// Whether one of these spans overlaps another one, or one of the others.
-#[must_use]
 pub fn any_overlaps(new: &[(Timestamp, Timestamp)], others: &[(Timestamp, Timestamp)]) -> bool {
     let overlap = |a: &(Timestamp, Timestamp), b: &(Timestamp, Timestamp)| a.0 < b.1 && b.0 < a.1;
     let rest = |n: usize| new.iter().skip(n + 1).chain(others);

@@ -25,7 +25,6 @@ use crate::{
 /// The columns of a series.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = event_series)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
     pub id: DbUuid,
     pub rrule: String,
@@ -49,7 +48,6 @@ impl Row {
     }
 
     /// The dates of its rule that it does not have.
-    #[must_use]
     pub fn exdates(&self) -> BTreeSet<NaiveDate> {
         self.exdates.split(',').filter_map(|date| date.parse().ok()).collect()
     }
@@ -80,7 +78,6 @@ text_enum! {
 /// A date that could not be booked.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = skipped_occurrences)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Skipped {
     pub occurrence: i32,
     pub starts_at: DbTimestamp,
@@ -102,33 +99,23 @@ pub struct Series {
 }
 
 /// Dates as a column has them.
-#[must_use]
 pub fn as_text(dates: &BTreeSet<NaiveDate>) -> String {
     dates.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// The columns of a series.
-///
-/// # Errors
-/// 404.
 pub fn find(conn: &mut AnyConnection, id: DbUuid) -> Result<Row, Error> {
     let row = event_series::table.find(id).select(Row::as_select()).first(conn).optional()?;
     row.ok_or_else(|| Problem::not_found("series").into())
 }
 
 /// Checks that there is a series and the caller may change it.
-///
-/// # Errors
-/// 404; 403.
 pub fn check_found_and_may_change(conn: &mut AnyConnection, id: DbUuid, me: &Caller) -> Result<(), Error> {
     find(conn, id)?;
     check_may_change(conn, id, me)
 }
 
 /// One series.
-///
-/// # Errors
-/// 404.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Series, Error> {
     let row = find(conn, id)?;
     Ok(Series { row, admins: admins(conn, id)?, events: several::of_series(conn, id)?, skipped: skipped(conn, id)? })

@@ -22,13 +22,11 @@ pub struct Refused {
 
 impl Refused {
     /// A time that does not exist.
-    #[must_use]
     pub fn nonexistent(number: i32, (starts_at, ends_at): (DbTimestamp, DbTimestamp)) -> Self {
         Self { number, starts_at, ends_at, code: SkipCode::NonexistentTime, conflicts: Vec::new() }
     }
 
     /// An event with an obstacle.
-    #[must_use]
     pub fn new(number: i32, (starts_at, ends_at): (DbTimestamp, DbTimestamp), obstacle: Obstacle) -> Self {
         let (code, conflicts) = match obstacle {
             Obstacle::Conflicts(conflicts) => (SkipCode::RoomConflict, conflicts),

@@ -78,7 +78,6 @@ pub struct RequestEventSeries {
 
 impl RequestEventSeries {
     /// The series as [`creation`](super::creation) takes it.
-    #[must_use]
     pub fn into_new(self) -> NewSeries {
         NewSeries {
             draft: self.event.into_draft(),
@@ -137,7 +136,6 @@ pub struct RequestEventSeriesUpdate {
 
 impl RequestEventSeriesUpdate {
     /// The change as [`revision`](super::revision) takes it.
-    #[must_use]
     pub fn into_change(self, include_changed: bool, now: DbTimestamp) -> SeriesChange {
         let Self {
             from,
@@ -188,7 +186,6 @@ fn in_order(date: RequestOccurrence, at: ValuePointerRef<'_>) -> Result<RequestO
 
 impl RequestOccurrence {
     /// Its start and end.
-    #[must_use]
     pub fn span(self) -> (DbTimestamp, DbTimestamp) {
         (DbTimestamp(self.time_start), DbTimestamp(self.time_end))
     }

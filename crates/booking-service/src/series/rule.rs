@@ -112,7 +112,6 @@ fn weekday(text: &str) -> Option<Weekday> {
 }
 
 /// The two letters of a day in a rule.
-#[must_use]
 pub fn day_name(day: Weekday) -> &'static str {
     match day {
         Weekday::Mon => "MO",
@@ -200,7 +199,6 @@ impl Rule {
     }
 
     /// The same rule with its end on this day.
-    #[must_use]
     pub fn until(&self, date: NaiveDate) -> Self {
         let rest = self.text.split(';').filter(|part| !part.starts_with("COUNT=") && !part.starts_with("UNTIL="));
         let text = rest.chain([format!("UNTIL={}", date.format("%Y%m%d")).as_str()]).collect::<Vec<_>>().join(";");
@@ -279,7 +277,6 @@ pub struct FirstTimes {
 
 impl FirstTimes {
     /// The times of an event; `None` if it does not end after it begins by the clocks on the wall.
-    #[must_use]
     pub fn of(starts_at: Timestamp, ends_at: Timestamp, zone: Tz) -> Option<Self> {
         let [start, end] = [starts_at, ends_at].map(|at| at.utc().with_timezone(&zone).naive_local());
         let days = u64::try_from((end.date() - start.date()).num_days()).ok()?;
@@ -293,7 +290,6 @@ impl FirstTimes {
     }
 
     /// The occurrence on a day with these times; the first one is as it was given.
-    #[must_use]
     pub fn on(&self, date: NaiveDate, zone: Tz) -> Option<Times> {
         if let Some((starts_at, ends_at)) = self.given.filter(|_| date == self.date) {
             return Some(Times { date, starts_at, ends_at, exist: true });

@@ -49,7 +49,6 @@ pub(super) fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
 }
 
 /// A change of an event of a series and of the later ones: whoever makes it has seen the event.
-#[must_use]
 pub fn later_occurrences(id: DbUuid, event: DbUuid, zone: Tz) -> Target<Caller> {
     let target = Target::new(lock_name(id), move |conn: &mut AnyConnection, _: &Caller| {
         lock_events(conn, id)?;
@@ -59,7 +58,6 @@ pub fn later_occurrences(id: DbUuid, event: DbUuid, zone: Tz) -> Target<Caller> 
 }
 
 /// The series of which an operation deletes several events: whoever does it has seen one of them.
-#[must_use]
 pub fn deleted_occurrences(id: DbUuid, event: DbUuid, zone: Tz) -> Target<Caller> {
     let fields = move |conn: &mut AnyConnection| Ok(own_fields(&queries::get(conn, id)?, zone));
     later_occurrences(id, event, zone).recorded(&SERIES, id, Action::Deleted, fields)

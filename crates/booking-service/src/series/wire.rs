@@ -29,7 +29,6 @@ pub struct SkippedDate {
 
 impl SkippedDate {
     /// A date that cannot be booked.
-    #[must_use]
     pub fn refused(date: &Refused, zone: Tz) -> Self {
         let conflicts = (!date.conflicts.is_empty()).then(|| conflicts_json(&date.conflicts, zone));
         let (time_start, time_end) = (date.starts_at.in_zone(zone), date.ends_at.in_zone(zone));
@@ -37,7 +36,6 @@ impl SkippedDate {
     }
 
     /// A date that could not be booked.
-    #[must_use]
     pub fn stored(date: &Skipped, zone: Tz) -> Self {
         let (time_start, time_end) = (date.starts_at.in_zone(zone), date.ends_at.in_zone(zone));
         Self { time_start, time_end, code: date.code, conflicts: None }
@@ -85,7 +83,6 @@ pub struct ResponseEventSeries {
 
 impl ResponseEventSeries {
     /// A series as shown in `zone`.
-    #[must_use]
     pub fn new(series: Series, zone: Tz) -> Self {
         let skipped = series.skipped.iter().map(|date| SkippedDate::stored(date, zone)).collect();
         Self {
@@ -103,13 +100,11 @@ impl ResponseEventSeries {
     }
 
     /// The same, with the number of occurrences that were deleted.
-    #[must_use]
     pub fn with_deleted(self, number: usize) -> Self {
         Self { deleted: Some(number), ..self }
     }
 
     /// The same, with the conflicts of its skipped dates.
-    #[must_use]
     pub fn with_conflicts(self, skipped: Vec<SkippedDate>) -> Self {
         Self { skipped, ..self }
     }

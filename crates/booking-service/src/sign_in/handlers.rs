@@ -137,7 +137,6 @@ fn list_of_sessions(
 }
 
 /// The caller's sessions, which an operation changes.
-#[must_use]
 pub fn sessions_target(zone: Tz, now: Timestamp) -> Target<Caller> {
     Target::of_caller("sessions", move |conn, me| {
         list_of_sessions(conn, me, zone, now, &ListPart::all()).map(ListPage::into_reply)
@@ -230,7 +229,6 @@ fn show_tokens(conn: &mut AnyConnection, user: DbUuid, zone: Tz, page: &ListPart
 }
 
 /// The caller's tokens, which an operation changes.
-#[must_use]
 pub fn tokens_target(zone: Tz) -> Target<Caller> {
     Target::of_caller("tokens", move |conn, me: &Caller| {
         show_tokens(conn, me.id, zone, &ListPart::all()).map(ListPage::into_reply)

@@ -31,7 +31,6 @@ const MAX_TOKENS: i64 = 50;
 /// A token as listed. The token itself is not stored.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = api_tokens)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct TokenRow {
     pub id: DbUuid,
     #[diesel(select_expression = users::name.nullable())]
@@ -123,9 +122,6 @@ pub fn issue(
 }
 
 /// The tokens that have not been revoked, of the user with this sign-in name or of all, the oldest first.
-///
-/// # Errors
-/// 404 when there is no such user.
 pub fn list(conn: &mut AnyConnection, user: Option<&str>) -> Result<Vec<TokenRow>, Error> {
     let owner = user.map(|name| user_called(conn, name)).transpose()?;
     let mut query = api_tokens::table

@@ -29,7 +29,6 @@ use crate::{
 /// A user as listed.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = users)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct User {
     pub id: DbUuid,
     pub name: String,
@@ -56,9 +55,6 @@ pub fn list(
 }
 
 /// One user.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<User, Error> {
     let user = users::table.find(id).select(User::as_select()).first(conn).optional()?;
     user.ok_or_else(|| Problem::not_found("user").into())
@@ -160,7 +156,6 @@ fn lock_privileged(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, i16)>, Error
 }
 
 /// The problem of a command that names an unknown user.
-#[must_use]
 pub fn no_user_called(name: &str) -> Problem {
     Problem::new(code::NOT_FOUND).detail(format!("There is no user {name:?}."))
 }

@@ -31,7 +31,6 @@ pub struct ResponseUser {
 
 impl ResponseUser {
     /// A user as shown by the service at `origin`.
-    #[must_use]
     pub fn new(user: User, origin: &str) -> Self {
         let icon = if user.icon.is_empty() { icon::address(origin, &user.name) } else { user.icon };
         Self {

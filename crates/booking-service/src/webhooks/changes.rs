@@ -49,7 +49,6 @@ pub struct Context {
 
 impl Context {
     /// What the webhooks of the club need.
-    #[must_use]
     pub fn of(club: &Club) -> Self {
         let networks = Networks { listed: club.messages.webhook_networks.clone(), is_development: club.is_development };
         Self { keys: club.keys.clone(), networks }
@@ -289,9 +288,6 @@ pub fn switch_all_off(conn: &mut AnyConnection, by: &Author) -> Result<usize, Er
 }
 
 /// Deletes a webhook with its deliveries.
-///
-/// # Errors
-/// 404.
 pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     get(conn, id)?;
     diesel::delete(webhooks::table.find(id)).execute(conn)?;

@@ -18,7 +18,6 @@ use crate::schema::events;
 /// A row of the history without what has changed, which may be long.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = history)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Fact {
     pub id: i64,
     pub at: DbTimestamp,
@@ -31,13 +30,11 @@ pub struct Fact {
 
 impl Fact {
     /// Whether something happened. An import writes what was there before.
-    #[must_use]
     pub fn is_news(&self) -> bool {
         self.origin != By::Import
     }
 
     /// Whether the object exists after it; `None` if that is as before.
-    #[must_use]
     pub fn exists(&self) -> Option<bool> {
         match self.action {
             Action::Created | Action::Restored => Some(true),
@@ -48,7 +45,6 @@ impl Fact {
 }
 
 /// Whether changes of objects of this kind are collected for a minute.
-#[must_use]
 pub fn is_collected(object_type: &str) -> bool {
     matches!(object_type, "event" | "series" | "group")
 }

@@ -32,13 +32,11 @@ fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> 
 }
 
 /// The webhook that an operation changes.
-#[must_use]
 pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(format!("webhook {id}"), move |conn, _| show(conn, id, zone))
 }
 
 /// The same, for an operation whose change the history records.
-#[must_use]
 pub fn recorded(id: DbUuid, zone: Tz) -> Target<Caller> {
     target(id, zone).recorded(&WEBHOOK, id, Action::Changed, move |conn| {
         history::fields_of(&ResponseWebhook::new(queries::get(conn, id)?, zone))
@@ -51,9 +49,6 @@ fn with_secret(webhook: Webhook, secret: Option<String>, zone: Tz) -> WebhookWit
 }
 
 /// Creates a webhook, and records that in the history.
-///
-/// # Errors
-/// Those of [`changes::create`].
 pub fn create_recorded(
     conn: &mut AnyConnection,
     context: &Context,

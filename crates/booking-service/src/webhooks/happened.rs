@@ -173,7 +173,6 @@ impl Happened {
     }
 
     /// Whether people want to know of it.
-    #[must_use]
     pub fn is_announced(&self) -> bool {
         !matches!(self.action, Action::Changed | Action::Reverted)
             || ANNOUNCED.iter().any(|field| self.changes.contains_key(*field))

@@ -116,7 +116,6 @@ text_enum! {
 
 impl WhyOff {
     /// As a sentence.
-    #[must_use]
     pub fn explanation(self) -> &'static str {
         match self {
             Self::Gone => "its receiver answers that the address is no longer used (410)",
@@ -136,13 +135,11 @@ impl From<MessageLanguage> for Language {
 
 impl Format {
     /// Whether a webhook of this format can be told of this.
-    #[must_use]
     pub fn takes(self, kind: Type) -> bool {
         kind != Type::Test && (self == Self::Standard) != kind.is_message()
     }
 
     /// Whether what is sent is signed with a secret.
-    #[must_use]
     pub fn is_signed(self) -> bool {
         matches!(self, Self::Standard | Self::Traq)
     }
@@ -150,7 +147,6 @@ impl Format {
 
 impl Format {
     /// What is sent to a webhook of this format when this was done to an object.
-    #[must_use]
     pub fn kind_of(self, object_type: &str, action: Action) -> Option<Type> {
         let kind = Type::of(object_type, action)?;
         if self == Self::Standard {
@@ -193,13 +189,11 @@ impl Type {
     }
 
     /// Whether it is a message to people.
-    #[must_use]
     pub fn is_message(self) -> bool {
         matches!(self, Self::Announcement | Self::Cancellation | Self::Digest | Self::Reminder)
     }
 
     /// The path of the object below `/api`.
-    #[must_use]
     pub fn collection(self) -> &'static str {
         match self.word().split('.').next() {
             Some("event") => "events",

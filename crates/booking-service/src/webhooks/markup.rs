@@ -18,7 +18,6 @@ pub struct Markup(pub Format);
 
 impl Markup {
     /// The most characters of a message. Mattermost may be limited to 4000, and Slack recommends that.
-    #[must_use]
     pub fn limit(self) -> usize {
         match self.0 {
             Format::Standard => usize::MAX,
@@ -29,7 +28,6 @@ impl Markup {
     }
 
     /// A text of a member, on one line.
-    #[must_use]
     pub fn text(self, text: &str) -> String {
         let mut escaped = String::with_capacity(text.len() + 8);
         let mut before = ' ';
@@ -52,7 +50,6 @@ impl Markup {
     }
 
     /// A text of a member that is a line, but neither a list nor a rule.
-    #[must_use]
     pub fn line(self, text: &str) -> String {
         format!("{INVISIBLE}{}", self.text(text))
     }
@@ -77,7 +74,6 @@ impl Markup {
     }
 
     /// The beginning of a text of a member that is quoted, at most this many characters, and whether that is all.
-    #[must_use]
     pub fn quote(self, text: &str, most: usize) -> (String, bool) {
         let mut quoted = String::new();
         for line in text.trim().lines() {
@@ -122,7 +118,6 @@ impl Markup {
     }
 
     /// A line above others.
-    #[must_use]
     pub fn heading(self, text: &str) -> String {
         match self.0 {
             Format::Slack => format!("*{text}*"),
@@ -131,7 +126,6 @@ impl Markup {
     }
 
     /// A line of a list.
-    #[must_use]
     pub fn item(self, text: &str) -> String {
         match self.0 {
             Format::Slack => format!("• {text}"),
@@ -140,7 +134,6 @@ impl Markup {
     }
 
     /// A link with an escaped text to an address of this service.
-    #[must_use]
     pub fn link(self, text: &str, address: &str) -> String {
         match self.0 {
             Format::Slack => format!("<{address}|{text}>"),
@@ -151,7 +144,6 @@ impl Markup {
     }
 
     /// A mention of a member by their sign-in name. Discord knows no such names, so they are shown only.
-    #[must_use]
     pub fn member(self, name: &str, mentions: Mentions) -> String {
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
         // Mattermost would notify everybody.
@@ -165,7 +157,6 @@ impl Markup {
     }
 
     /// A mention of a group of the chat, by its name, on Slack also by its id (`S…`), on Discord by its id.
-    #[must_use]
     pub fn group(self, name: &str, mentions: Mentions) -> String {
         let is_slack_id = |name: &str| {
             name.len() > 8
@@ -186,7 +177,6 @@ impl Markup {
 }
 
 /// Whether a name is the id of something on Discord.
-#[must_use]
 pub fn is_discord_id(name: &str) -> bool {
     (15..=20).contains(&name.len()) && name.bytes().all(|c| c.is_ascii_digit())
 }
@@ -222,7 +212,6 @@ fn is_markdown(c: char) -> bool {
 }
 
 /// The length of a text as chats count it, or more.
-#[must_use]
 pub fn length(text: &str) -> usize {
     text.encode_utf16().count()
 }

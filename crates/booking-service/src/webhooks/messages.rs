@@ -167,7 +167,6 @@ impl Draft<'_> {
     }
 
     /// The message, with a link to the rest if it was cut.
-    #[must_use]
     pub fn finish(self, address: &str) -> String {
         let mut text = self.text;
         if self.is_cut {
@@ -180,19 +179,16 @@ impl Draft<'_> {
 
 impl Writer<'_> {
     /// A text in the webhook's language.
-    #[must_use]
     pub fn text(&self, key: &str, arguments: &[Argument<'_>]) -> String {
         self.texts.get(self.language, key, arguments)
     }
 
     /// An empty message.
-    #[must_use]
     pub fn draft(&self) -> Draft<'_> {
         Draft { writer: self, text: String::new(), is_cut: false }
     }
 
     /// The address of a page.
-    #[must_use]
     pub fn address(&self, collection: &str, id: DbUuid) -> String {
         format!("{}/{collection}/{id}", self.club.origin)
     }
@@ -204,7 +200,6 @@ impl Writer<'_> {
     }
 
     /// A span in the zone of the club.
-    #[must_use]
     pub fn span(&self, start: DbTimestamp, end: DbTimestamp) -> String {
         format!("{}, {}", self.day(start), wall_clock::hours(self.language, self.club.zone, start.0, end.0))
     }

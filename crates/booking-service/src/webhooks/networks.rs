@@ -16,7 +16,6 @@ pub struct Networks {
 
 impl Networks {
     /// Whether a webhook may connect to an address of the network.
-    #[must_use]
     pub fn allow(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         is_public(address)

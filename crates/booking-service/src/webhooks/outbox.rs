@@ -60,13 +60,11 @@ pub struct NewDelivery {
 
 impl NewDelivery {
     /// A delivery of something that no row of the history says.
-    #[must_use]
     pub fn now(webhook: DbUuid, cause: String, kind: Type, object: DbUuid, at: DbTimestamp) -> Self {
         Self { id: DbUuid::new(), webhook, cause, kind, history: None, object, at, due_at: at }
     }
 
     /// A delivery of a row of the history, if the webhook takes it.
-    #[must_use]
     pub fn of_row(webhook: &Webhook, row: &Fact) -> Option<Self> {
         let kind = webhook.format.kind_of(&row.object_type, row.action);
         let kind = kind.filter(|kind| webhook.takes(*kind, row.at))?;
@@ -78,7 +76,6 @@ impl NewDelivery {
 }
 
 /// The cause of a delivery that a row of the history says.
-#[must_use]
 pub fn cause(row: i64) -> String {
     format!("history:{row}")
 }

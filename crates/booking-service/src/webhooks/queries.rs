@@ -20,7 +20,6 @@ use crate::schema::{deliveries, webhooks};
 /// A webhook.
 #[derive(Clone, Queryable, Selectable)]
 #[diesel(table_name = webhooks)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Webhook {
     pub id: DbUuid,
     pub name: String,
@@ -49,31 +48,26 @@ pub struct Webhook {
 
 impl Webhook {
     /// What it is told of.
-    #[must_use]
     pub fn types(&self) -> Vec<Type> {
         self.types.split(' ').filter_map(|word| word.parse().ok()).collect()
     }
 
     /// The groups whose events it is told of; all if there are none.
-    #[must_use]
     pub fn groups(&self) -> Vec<DbUuid> {
         self.group_ids.split(' ').filter_map(|id| id.parse().ok().map(DbUuid)).collect()
     }
 
     /// Whom messages mention instead of the everyone group.
-    #[must_use]
     pub fn mention_groups(&self) -> Vec<String> {
         serde_json::from_str(&self.mention_groups).unwrap_or_default()
     }
 
     /// Whether it is told of something of this type that happened at this time.
-    #[must_use]
     pub fn takes(&self, kind: Type, at: DbTimestamp) -> bool {
         at >= self.since && self.types.split(' ').any(|word| word == kind.word())
     }
 
     /// Whether it is told of events of this group.
-    #[must_use]
     pub fn takes_group(&self, group: DbUuid) -> bool {
         self.group_ids.is_empty() || self.groups().contains(&group)
     }
@@ -82,7 +76,6 @@ impl Webhook {
 /// A delivery.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = deliveries)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Delivery {
     pub id: DbUuid,
     pub webhook_id: DbUuid,
@@ -111,9 +104,6 @@ pub fn any_is_on(conn: &mut AnyConnection) -> Result<bool, Error> {
 }
 
 /// One webhook.
-///
-/// # Errors
-/// 404.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Webhook, Error> {
     let row = webhooks::table.find(id).select(Webhook::as_select()).first(conn).optional()?;
     Ok(row.ok_or_else(|| Problem::not_found("webhook"))?)
@@ -137,9 +127,6 @@ pub fn deliveries_of(
 }
 
 /// One delivery of a webhook.
-///
-/// # Errors
-/// 404.
 pub fn delivery(conn: &mut AnyConnection, webhook: DbUuid, id: DbUuid) -> Result<Delivery, Error> {
     let row = deliveries::table.find(id).filter(deliveries::webhook_id.eq(webhook)).select(Delivery::as_select());
     Ok(row.first(conn).optional()?.ok_or_else(|| Problem::not_found("delivery"))?)

@@ -54,7 +54,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// Whether the receiver has accepted the delivery.
-    #[must_use]
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }

@@ -19,13 +19,11 @@ const LIMITS: Limits = Limits { connect: Duration::from_secs(10), request: Durat
 const SECRET_LENGTH: usize = 4;
 
 /// A client for these networks.
-#[must_use]
 pub fn client(networks: Networks) -> Client {
     Client::restricted(LIMITS, move |address| networks.allow(address))
 }
 
 /// Sends a message and waits for the answer. Blocks.
-#[must_use]
 pub fn send(client: &Client, message: Message) -> Outcome {
     let failure = |answer: String| Outcome { status: None, answer, retry_after: None };
     let agent = concat!("booking-service/", env!("CARGO_PKG_VERSION"));

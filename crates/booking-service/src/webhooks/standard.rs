@@ -13,7 +13,6 @@ use service_kit::database::types::{DbTimestamp, DbUuid};
 use super::{changes::SECRET_PREFIX, kinds::Type};
 
 /// The body of a delivery.
-#[must_use]
 pub fn body(
     kind: Type,
     at: DbTimestamp,
@@ -73,7 +72,6 @@ fn add_elements(before: &mut Map<String, Value>, after: &Map<String, Value>) {
 }
 
 /// Whether a field is not what it was.
-#[must_use]
 pub fn is_change(change: &Value) -> bool {
     match change {
         Value::Array(values) => values.first() != values.get(1),
@@ -83,7 +81,6 @@ pub fn is_change(change: &Value) -> bool {
 }
 
 /// The value of `webhook-signature` with each of the secrets.
-#[must_use]
 pub fn signature(secrets: &[String], id: &str, timestamp: i64, body: &str) -> String {
     let sign = |secret: &String| {
         let key = BASE64_STANDARD.decode(secret.strip_prefix(SECRET_PREFIX).unwrap_or(secret)).unwrap_or_default();

@@ -116,7 +116,6 @@ fn at(club: &Club, day: NaiveDate, time: NaiveTime) -> Option<DbTimestamp> {
 }
 
 /// When a digest that was due at this time comes too late: at noon, or if it is sent later, at the end of the day.
-#[must_use]
 pub fn digest_ends(club: &Club, due_at: DbTimestamp) -> DbTimestamp {
     let local = due_at.utc().with_timezone(&club.zone).naive_local();
     let noon = NaiveTime::from_hms_opt(12, 0, 0).unwrap_or_default();

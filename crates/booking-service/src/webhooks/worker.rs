@@ -131,7 +131,6 @@ struct Worker {
 }
 
 /// Starts the worker. `is_needed` says whether a webhook is on.
-#[must_use]
 pub fn start(state: &Data<AppState>, club: &Club, is_needed: bool) -> Wake {
     let wake = Wake::default();
     let help = "Attempts to send to a webhook";

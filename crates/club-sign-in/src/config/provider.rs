@@ -19,16 +19,12 @@ use super::{
 const METADATA: &str = "/.well-known/openid-configuration";
 impl SignInOptions {
     /// The options of the client secret.
-    #[must_use]
     pub fn client_secret(&self) -> SecretOption<'_> {
         SecretOption("oauth-client-secret", self.oauth_client_secret.as_ref(), self.oauth_client_secret_file.as_deref())
     }
 
     /// The configured provider, if there is one. `traq` is the API of the club's traQ server, `callback` the path to which
     /// the provider redirects browsers.
-    ///
-    /// # Errors
-    /// The errors in the options, one line each.
     pub fn provider(
         &self,
         server: &ServerOptions,
@@ -100,7 +96,6 @@ impl SignInOptions {
     }
 
     /// Whether a rule says who is a member.
-    #[must_use]
     pub fn has_rules(&self) -> bool {
         !self.required_claim.is_empty()
             || !self.member_domains.is_empty()
@@ -110,14 +105,12 @@ impl SignInOptions {
     }
 
     /// Who becomes a member by signing in.
-    #[must_use]
     pub fn policy(&self, has_directory: bool) -> SignInPolicy {
         let is_restricted = has_directory || self.has_rules();
         self.sign_in.unwrap_or(if is_restricted { SignInPolicy::Directory } else { SignInPolicy::Anyone })
     }
 
     /// The errors in the options that say who becomes a member, one line each.
-    #[must_use]
     pub fn policy_faults(&self, has_directory: bool, traq: Option<&Url>) -> Vec<String> {
         let mut faults = Vec::new();
         if self.sign_in == Some(SignInPolicy::Directory) && !has_directory && !self.has_rules() {
@@ -135,7 +128,6 @@ impl SignInOptions {
     }
 
     /// The warning that everybody with an account of the provider becomes a member, unless that was said.
-    #[must_use]
     pub fn policy_warning(&self, has_directory: bool) -> Option<String> {
         let is_default = self.sign_in.is_none() && self.policy(has_directory) == SignInPolicy::Anyone;
         is_default.then(|| {
@@ -250,7 +242,6 @@ impl SignInOptions {
 
     /// Whether an option says that people sign in with a provider. An issuer alone does not: it may be that of bearer
     /// tokens.
-    #[must_use]
     pub fn is_wanted(&self) -> bool {
         let addresses = [&self.oauth_authorize_url, &self.oauth_token_url, &self.oauth_user_url];
         self.provider.is_some()

@@ -82,7 +82,6 @@ pub const PLAIN: Preset = Preset { scopes: "", id_claim: "id", name_claim: "name
 
 impl ProviderName {
     /// What the name stands for, from the documentation of the provider.
-    #[must_use]
     pub fn preset(self) -> Preset {
         let with_address = Preset { scopes: "openid email profile", name_claim: "email", is_public: true, ..OPEN_ID };
         match self {

@@ -47,7 +47,6 @@ struct Choice {
 }
 
 /// The address that finishes a sign-in as `user`, relative to the origin.
-#[must_use]
 pub fn callback(site: &Site, user: DbUuid, state: &str, nonce: &str, now: Timestamp) -> String {
     let choice = Choice { user: user.0, nonce: nonce.to_owned(), expires_micros: now.plus(CODE_LASTS).micros() };
     let code = site.keys.seal(SEAL, serde_json::json!(choice).to_string());
@@ -58,7 +57,6 @@ pub fn callback(site: &Site, user: DbUuid, state: &str, nonce: &str, now: Timest
 /// have pointed its own name here (DNS rebinding), and its page must not choose a user.
 ///
 /// To the browser's cookies `localhost` and `127.0.0.1` are different hosts, so a sign-in stays with one of them.
-#[must_use]
 pub fn local_origin(site: &Site, req: &HttpRequest) -> Option<String> {
     let authority = req.headers().get(header::HOST)?.to_str().ok()?;
     if site.origin.split_once("://").is_some_and(|(_, own)| own == authority) {

@@ -48,7 +48,6 @@ pub enum Provider {
 
 impl Provider {
     /// The provider of these settings. Sends no request yet.
-    #[must_use]
     pub fn new(settings: Option<ProviderSettings>, is_development: bool) -> Self {
         match settings {
             Some(settings) => match settings.kind.clone() {

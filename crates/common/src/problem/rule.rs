@@ -20,7 +20,6 @@ macro_rules! rules {
                 concat!("Stable name of the rule; there may be more:\n", $("\n* `", $code, "`: ", $about),+);
 
             /// Its stable kebab-case name.
-            #[must_use]
             pub fn code(self) -> &'static str {
                 match self {
                     $(Self::$name => $code),+

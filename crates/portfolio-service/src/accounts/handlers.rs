@@ -31,13 +31,11 @@ fn show(conn: &mut AnyConnection, user: DbUuid, id: DbUuid) -> Result<Reply, Err
 }
 
 /// The account that an operation changes. All accounts of a user have the same lock.
-#[must_use]
 pub fn target(user: DbUuid, id: DbUuid) -> Target<Caller> {
     Target::new(format!("user {user}"), move |conn, _| show(conn, user, id))
 }
 
 /// The same with a record of its change in the history.
-#[must_use]
 pub fn recorded(user: DbUuid, id: DbUuid) -> Target<Caller> {
     target(user, id).recorded(&ACCOUNT, id, Action::Changed, move |conn| fields(conn, user, id))
 }

@@ -36,7 +36,6 @@ fn check_address(account: AddAccountRequest, at: ValuePointerRef<'_>) -> Result<
 
 impl AddAccountRequest {
     /// Converts to a new row.
-    #[must_use]
     pub fn into_new(self) -> NewAccount {
         NewAccount { type_: self.type_, url: self.url, display_name: self.display_name.into_inner() }
     }
@@ -60,7 +59,6 @@ pub struct EditUserAccountRequest {
 
 impl EditUserAccountRequest {
     /// Converts to the changes of a row.
-    #[must_use]
     pub fn into_change(self) -> Change {
         Change { type_: self.type_, url: self.url, display_name: self.display_name.map(Text::into_inner) }
     }

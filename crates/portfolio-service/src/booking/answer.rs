@@ -30,7 +30,6 @@ const DESCRIPTION_LENGTH: usize = 10_000;
 
 /// An event of the booking-service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct BookingEvent {
     pub id: DbUuid,
     pub name: String,

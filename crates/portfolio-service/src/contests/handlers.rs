@@ -37,13 +37,11 @@ fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
 }
 
 /// The contest that an operation changes.
-#[must_use]
 pub fn target(id: DbUuid) -> Target<Caller> {
     Target::new(format!("contest {id}"), move |conn, _| show(conn, id))
 }
 
 /// The same with a record of its change in the history.
-#[must_use]
 pub fn recorded(id: DbUuid) -> Target<Caller> {
     target(id).recorded(&CONTEST, id, Action::Changed, move |conn| fields(conn, id))
 }

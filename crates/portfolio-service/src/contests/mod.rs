@@ -30,7 +30,6 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config.service(handlers::of_user);
 }
 
-/// Registers the pages.
 pub fn pages(config: &mut web::ServiceConfig) {
     config.route("/contests", web::get().to(page::list)).route("/contests/{contestId}", web::get().to(page::show));
 }

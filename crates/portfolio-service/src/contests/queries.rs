@@ -23,7 +23,6 @@ use crate::{
 /// A contest as listed.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = contests)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
     pub id: DbUuid,
     pub name: String,
@@ -36,15 +35,11 @@ pub type Position = (DbTimestamp, DbUuid);
 
 impl Row {
     /// The values of the columns that lists are ordered by.
-    #[must_use]
     pub fn position(&self) -> Position {
         (self.since, self.id)
     }
 
     /// When it takes place.
-    ///
-    /// # Errors
-    /// 500 when it ends before it begins, which no write allows.
     pub fn duration(&self) -> Result<Duration, Error> {
         let until = self.until.map(|until| until.0);
         Duration::new(self.since.0, until).ok_or_else(|| Problem::internal("a contest ends before it begins").into())
@@ -53,7 +48,6 @@ impl Row {
 
 /// A new contest.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Draft {
     pub name: String,
     pub link: String,
@@ -63,7 +57,6 @@ pub struct Draft {
 
 /// Changes of a contest. A field that is `None` stays.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Changes {
     pub name: Option<String>,
     pub link: Option<String>,
@@ -97,9 +90,6 @@ pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<V
 pub type OfUser = (Row, Vec<teams::queries::Row>);
 
 /// The contests with a team that a user is a member of, in the order of [`list`], each with those teams.
-///
-/// # Errors
-/// 404 when there is no such user.
 pub fn of_user(conn: &mut AnyConnection, user: DbUuid, bounds: &PageBounds<Position>) -> Result<Vec<OfUser>, Error> {
     users::queries::check_exists(conn, user)?;
     let ids = contest_team_members::table
@@ -125,9 +115,6 @@ pub fn of_user(conn: &mut AnyConnection, user: DbUuid, bounds: &PageBounds<Posit
 }
 
 /// One contest with its link and its description.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<(Row, String, String), Error> {
     let contest = contests::table.find(id);
     let row = with_connection!(conn, c => {

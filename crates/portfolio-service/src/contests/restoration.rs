@@ -31,15 +31,11 @@ struct Stored {
 type Columns = (String, String, String, DbTimestamp, Option<DbTimestamp>, DbUuid, DbTimestamp);
 
 /// The name of a deleted contest; `None` for what is none.
-#[must_use]
 pub fn name_of(deleted: &Deleted) -> Option<String> {
     serde_json::from_str::<Stored>(&deleted.content).ok().map(|stored| stored.contest.0)
 }
 
 /// Deletes a contest with its teams, and records that.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     let row = contests::table.find(id).select((
         contests::name,

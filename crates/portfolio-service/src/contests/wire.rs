@@ -32,9 +32,6 @@ pub struct Contest {
 
 impl Contest {
     /// Converts a row.
-    ///
-    /// # Errors
-    /// 500 when the contest ends before it begins, which no write allows.
     pub fn new(row: Row) -> Result<Self, Error> {
         Ok(Self { id: row.id, duration: row.duration()?, name: row.name })
     }
@@ -63,7 +60,6 @@ pub struct ContestDetail {
 
 impl ContestDetail {
     /// A contest with its link, its description and its teams.
-    #[must_use]
     pub fn new(contest: Contest, link: String, description: String, teams: Vec<teams::queries::Team>) -> Self {
         Self { contest, link, description, teams: teams.into_iter().map(ContestTeam::from).collect() }
     }
@@ -86,9 +82,6 @@ pub struct UserContest {
 
 impl UserContest {
     /// A contest with the user's teams.
-    ///
-    /// # Errors
-    /// 500 when the contest ends before it begins, which no write allows.
     pub fn new((row, teams): (Row, Vec<teams::queries::Row>)) -> Result<Self, Error> {
         let teams = teams.into_iter().map(ContestTeamWithoutMembers::from).collect();
         Ok(Self { contest: Contest::new(row)?, teams })
@@ -116,7 +109,6 @@ pub struct CreateContestRequest {
 
 impl CreateContestRequest {
     /// Converts to a new row.
-    #[must_use]
     pub fn into_draft(self) -> Draft {
         Draft {
             name: self.name.into_inner(),
@@ -149,7 +141,6 @@ pub struct EditContestRequest {
 
 impl EditContestRequest {
     /// Converts to the changes of a row.
-    #[must_use]
     pub fn into_changes(self) -> Changes {
         Changes {
             name: self.name.map(Text::into_inner),

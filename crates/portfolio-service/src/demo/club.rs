@@ -12,7 +12,6 @@ pub(super) struct DemoClub {
 }
 
 /// The semester that is `count` semesters before this one, or the first possible one.
-#[must_use]
 pub fn semester_before(semester: YearWithSemester, count: usize) -> YearWithSemester {
     let mut earlier = semester;
     for _ in 0..count {

@@ -27,7 +27,6 @@ const PUBLIC: i16 = 1;
 
 /// An event as listed.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Event {
     pub id: DbUuid,
     pub name: String,
@@ -40,7 +39,6 @@ pub type Position = (DbTimestamp, DbUuid);
 
 impl Event {
     /// The values of the columns that lists are ordered by.
-    #[must_use]
     pub fn position(&self) -> Position {
         (DbTimestamp(self.duration.since()), self.id)
     }
@@ -117,7 +115,6 @@ pub fn of_user(
 
 /// All fields of an event.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Detail {
     pub event: Event,
     pub description: String,

@@ -27,7 +27,6 @@ struct Version {
 
 impl Reading {
     /// A reading of the list of all events, or of those that changed after `since`, before its first page.
-    #[must_use]
     pub fn new(since: Option<Timestamp>) -> Self {
         Self { since, versions: HashMap::new(), ignores_since: false }
     }
@@ -56,13 +55,11 @@ impl Reading {
     }
 
     /// Whether the list has all events, so that an event that it does not have is deleted.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.since.is_none()
     }
 
     /// Whether the list may have more than one page, so that an event that moved meanwhile may be missing.
-    #[must_use]
     pub fn is_long(&self) -> bool {
         self.versions.len() >= PAGE_SIZE
     }
@@ -73,19 +70,16 @@ impl Reading {
     }
 
     /// The latest change, as its time and event.
-    #[must_use]
     pub fn latest(&self) -> Option<(Timestamp, DbUuid)> {
         self.versions.iter().filter_map(|(id, version)| Some((version.changed_at?, *id))).max()
     }
 
     /// Whether the list has this change of an event, or a later one.
-    #[must_use]
     pub fn has(&self, (at, event): (Timestamp, DbUuid)) -> bool {
         self.versions.get(&event).is_some_and(|version| version.changed_at.is_some_and(|changed_at| changed_at >= at))
     }
 
     /// The events of the list that are not deleted.
-    #[must_use]
     pub fn existing_ids(&self) -> HashSet<DbUuid> {
         self.versions.iter().filter(|(_, version)| !version.is_deleted).map(|(id, _)| *id).collect()
     }

@@ -32,7 +32,6 @@ pub enum EventLevel {
 
 impl EventLevel {
     /// The number in JSON and in the database.
-    #[must_use]
     pub fn number(self) -> i16 {
         self as i16
     }
@@ -86,9 +85,6 @@ pub struct Event {
 
 impl Event {
     /// Converts a row.
-    ///
-    /// # Errors
-    /// 500 for an unknown level, which no write allows.
     pub fn new(event: queries::Event) -> Result<Self, Error> {
         let level = EventLevel::from_number(event.level.into());
         let level = level.ok_or_else(|| Problem::internal("an event has an unknown level"))?;
@@ -116,9 +112,6 @@ pub struct EventDetail {
 
 impl EventDetail {
     /// Converts a row.
-    ///
-    /// # Errors
-    /// 500 for an unknown level, which no write allows.
     pub fn new(detail: queries::Detail) -> Result<Self, Error> {
         let hostname = detail.hosts.into_iter().map(User::from).collect();
         let (description, place) = (detail.description, detail.place);

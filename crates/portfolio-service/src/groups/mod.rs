@@ -19,7 +19,6 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config.service(handlers::of_user);
 }
 
-/// Registers the pages.
 pub fn pages(config: &mut web::ServiceConfig) {
     config.route("/groups", web::get().to(page::list)).route("/groups/{groupId}", web::get().to(page::show));
 }

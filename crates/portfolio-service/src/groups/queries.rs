@@ -17,7 +17,6 @@ use crate::{
 /// A group as listed.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = groups)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Group {
     pub id: DbUuid,
     pub name: String,
@@ -25,7 +24,6 @@ pub struct Group {
 
 /// A group with its people.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Detail {
     pub group: Group,
     pub link: String,
@@ -46,9 +44,6 @@ pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<(String, DbUuid)>) -> 
 }
 
 /// One group, in three statements for any number of members.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
     let row: Option<(Group, String, String)> = groups::table
         .find(id)
@@ -84,15 +79,11 @@ pub struct Membership {
 
 impl Membership {
     /// The values of the columns that lists are ordered by.
-    #[must_use]
     pub fn position(&self) -> (String, DbUuid, Half, DbUuid) {
         (self.group.name.clone(), self.group.id, self.since, self.id)
     }
 
     /// The semesters in the group.
-    ///
-    /// # Errors
-    /// 500 when the span ends before it begins, which no write allows.
     pub fn span(&self) -> Result<YearWithSemesterDuration, Error> {
         Columns::from((self.since, self.until)).span()
     }

@@ -90,9 +90,6 @@ pub struct UserGroup {
 
 impl UserGroup {
     /// A group with the user's span.
-    ///
-    /// # Errors
-    /// 500 when the span ends before it begins, which no write allows.
     pub fn new(membership: queries::Membership) -> Result<Self, Error> {
         Ok(Self { duration: membership.span()?, group: membership.group.into() })
     }

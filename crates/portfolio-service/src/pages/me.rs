@@ -26,7 +26,6 @@ use crate::{
     users::{self, Account, EditUserRequest, queries::Detail},
 };
 
-/// The page.
 pub async fn show(page: PageContext, club: Club, who: Member) -> Result<Reply, Failure> {
     who.read(move |conn, me| render(conn, me, me.id, &page, &club, None)).await
 }

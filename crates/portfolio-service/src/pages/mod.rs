@@ -77,7 +77,6 @@ pub const FORM_PATHS: &[&str] = &[
     SIGN_OUT_PATH,
 ];
 
-/// Registers them.
 pub fn routes(config: &mut ServiceConfig) {
     macro_rules! page {
         ($path:literal) => {

@@ -14,7 +14,6 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config.service(handlers::resume);
 }
 
-/// Registers the pages.
 pub fn pages(config: &mut web::ServiceConfig) {
     config.route("/people", web::get().to(handlers::people)).route("/people/{name}", web::get().to(handlers::person));
 }

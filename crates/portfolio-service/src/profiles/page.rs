@@ -32,9 +32,6 @@ pub fn list(page: &PageContext, search: &str, people: &[Person]) -> Reply {
 }
 
 /// The page of a member. `present` is the present semester.
-///
-/// # Errors
-/// 500 for data that no write creates.
 pub fn render(
     page: &PageContext,
     profile: &Profile,

@@ -30,7 +30,6 @@ pub struct Profile {
 
 /// A project of a member.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Project {
     pub row: projects::queries::Row,
     pub link: String,

@@ -109,9 +109,6 @@ struct ResumeMeta {
 
 impl Resume {
     /// The résumé of a member.
-    ///
-    /// # Errors
-    /// 500 for data that no write creates.
     pub fn new(profile: Profile, club: &Club) -> Result<Self, Error> {
         let Profile { user, projects, teams } = profile;
         let names = [user.person.real_name(), &user.person.name];

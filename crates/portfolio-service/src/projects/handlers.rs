@@ -44,7 +44,6 @@ fn show_members(conn: &mut AnyConnection, id: DbUuid, page: &ListPart) -> Result
 }
 
 /// The project that an operation changes.
-#[must_use]
 pub fn target(id: DbUuid) -> Target<Caller> {
     Target::new(format!("project {id}"), move |conn, _| show(conn, id))
 }
@@ -55,13 +54,11 @@ pub fn fields(conn: &mut AnyConnection, id: DbUuid) -> Result<Value, Error> {
 }
 
 /// A target whose change the history records.
-#[must_use]
 pub fn recorded(target: Target<Caller>, id: DbUuid) -> Target<Caller> {
     target.recorded(&PROJECT, id, Action::Changed, move |conn| fields(conn, id))
 }
 
 /// A target of whose change the history records the members alone, which takes one statement.
-#[must_use]
 pub fn recorded_members(target: Target<Caller>, id: DbUuid) -> Target<Caller> {
     target.recorded(&PROJECT, id, Action::Changed, move |conn| Ok(member_fields(queries::spans_of_members(conn, id)?)))
 }

@@ -38,7 +38,6 @@ pub fn routes_of_users(config: &mut ServiceConfig<'_>) {
     config.service(handlers::of_user);
 }
 
-/// Registers the pages.
 pub fn pages(config: &mut web::ServiceConfig) {
     config.route("/projects", web::get().to(page::list)).route("/projects/{projectId}", web::get().to(page::show));
 }

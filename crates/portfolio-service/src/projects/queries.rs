@@ -27,7 +27,6 @@ use crate::{
 /// A project as listed.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = projects)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
     pub id: DbUuid,
     pub name: String,
@@ -40,15 +39,11 @@ pub type Position = (Half, DbUuid);
 
 impl Row {
     /// The values of the columns that lists are ordered by.
-    #[must_use]
     pub fn position(&self) -> Position {
         (self.since, self.id)
     }
 
     /// Its semesters.
-    ///
-    /// # Errors
-    /// 500 for data that no write creates.
     pub fn span(&self) -> Result<YearWithSemesterDuration, Error> {
         Columns::from((self.since, self.until)).span()
     }
@@ -86,7 +81,6 @@ pub type Detail = (Row, String, String);
 
 /// A new project.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Draft {
     pub name: String,
     pub link: String,
@@ -96,7 +90,6 @@ pub struct Draft {
 
 /// Changes of a project. A field that is `None` stays.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Changes {
     pub name: Option<String>,
     pub link: Option<String>,
@@ -127,9 +120,6 @@ pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<V
 }
 
 /// One project.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
     let project = projects::table.find(id);
     let row = with_connection!(conn, c => {
@@ -142,9 +132,6 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
 pub type Member = (Person, YearWithSemesterDuration);
 
 /// One project, and its members, ordered by name.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn get_with_members(conn: &mut AnyConnection, id: DbUuid) -> Result<(Detail, Vec<Member>), Error> {
     type JoinedRow = (Row, String, String, Option<Person>, Option<MemberSpan>);
     let project = projects::table
@@ -172,9 +159,6 @@ pub fn get_with_members(conn: &mut AnyConnection, id: DbUuid) -> Result<(Detail,
 }
 
 /// The members of a project, ordered by name.
-///
-/// # Errors
-/// 404 when there is no such project.
 pub fn members(
     conn: &mut AnyConnection,
     id: DbUuid,
@@ -209,9 +193,6 @@ type Stored = BTreeMap<DbUuid, MemberSpan>;
 pub type Spans = Vec<(DbUuid, YearWithSemesterDuration)>;
 
 /// The members of a project by id.
-///
-/// # Errors
-/// 404 when there is no such project.
 pub fn spans_of_members(conn: &mut AnyConnection, id: DbUuid) -> Result<Spans, Error> {
     let (project, members) = load_members(conn, id)?;
     shown_spans(project, &members, &BTreeMap::new())
@@ -227,9 +208,6 @@ fn shown_spans(project: Columns, members: &Stored, others: &Stored) -> Result<Sp
 pub type OfUser = (Row, YearWithSemesterDuration);
 
 /// The projects of a user, the newest first, each with the user's span that answers show.
-///
-/// # Errors
-/// 404 when there is no such user.
 pub fn of_user(conn: &mut AnyConnection, user: DbUuid, bounds: &PageBounds<Position>) -> Result<Vec<OfUser>, Error> {
     people::queries::check_exists(conn, user)?;
     let query = project_members::table.inner_join(projects::table).filter(project_members::user_id.eq(user));

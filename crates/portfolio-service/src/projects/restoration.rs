@@ -34,15 +34,11 @@ type Columns = (String, String, String, Half, Option<Half>, DbUuid, DbTimestamp)
 type Member = (DbUuid, Half, Option<Half>, bool, bool);
 
 /// The name of a deleted project; `None` for what is none.
-#[must_use]
 pub fn name_of(deleted: &Deleted) -> Option<String> {
     serde_json::from_str::<Stored>(&deleted.content).ok().map(|stored| stored.project.0)
 }
 
 /// Deletes a project with its list of members, and records that.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
     let row = projects::table.find(id).select((
         projects::name,

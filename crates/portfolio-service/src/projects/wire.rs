@@ -31,9 +31,6 @@ pub struct Project {
 
 impl Project {
     /// A project as listed.
-    ///
-    /// # Errors
-    /// 500 for data that no write creates.
     pub fn new(row: Row) -> Result<Self, Error> {
         Ok(Self { id: row.id, duration: row.span()?, name: row.name })
     }
@@ -55,7 +52,6 @@ pub struct ProjectMember {
 
 impl ProjectMember {
     /// A member with the span to show.
-    #[must_use]
     pub fn new((person, duration): (Person, YearWithSemesterDuration)) -> Self {
         Self { user: person.into(), duration }
     }
@@ -85,7 +81,6 @@ pub struct ProjectDetail {
 
 impl ProjectDetail {
     /// A project with its link, its description and its members.
-    #[must_use]
     pub fn new(project: Project, link: String, description: String, members: Vec<ProjectMember>) -> Self {
         Self { project, link, description, members }
     }
@@ -107,9 +102,6 @@ pub struct UserProject {
 
 impl UserProject {
     /// A project with the user's span to show.
-    ///
-    /// # Errors
-    /// 500 for data that no write creates.
     pub fn new((row, user_duration): (Row, YearWithSemesterDuration)) -> Result<Self, Error> {
         Ok(Self { project: Project::new(row)?, user_duration })
     }
@@ -136,7 +128,6 @@ pub struct CreateProjectRequest {
 
 impl CreateProjectRequest {
     /// Converts to a new row.
-    #[must_use]
     pub fn into_draft(self) -> Draft {
         Draft {
             name: self.name.into_inner(),
@@ -172,7 +163,6 @@ pub struct EditProjectRequest {
 
 impl EditProjectRequest {
     /// Converts to the changes of a row.
-    #[must_use]
     pub fn into_changes(self) -> Changes {
         Changes {
             name: self.name.map(Text::into_inner),
@@ -215,7 +205,6 @@ fn each_once(
 
 impl EditProjectMembersRequest {
     /// The ids of the users and their spans.
-    #[must_use]
     pub fn into_members(self) -> Vec<(DbUuid, YearWithSemesterDuration)> {
         self.members.into_iter().map(|member| (member.user_id.into(), member.duration)).collect()
     }

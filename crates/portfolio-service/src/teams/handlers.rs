@@ -47,7 +47,6 @@ pub fn fields(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid) -> Result<V
 }
 
 /// A target whose change the history records.
-#[must_use]
 pub fn recorded(target: Target<Caller>, contest: DbUuid, id: DbUuid) -> Target<Caller> {
     target.recorded(&TEAM, id, Action::Changed, move |conn| fields(conn, contest, id))
 }
@@ -59,7 +58,6 @@ fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page: &Li
 }
 
 /// The team that an operation changes. All teams of a contest have the same lock.
-#[must_use]
 pub fn target(contest: DbUuid, id: DbUuid) -> Target<Caller> {
     Target::new(format!("contest {contest}"), move |conn, _| show(conn, contest, id))
 }

@@ -23,7 +23,6 @@ use crate::{
 /// A team as listed.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = contest_teams)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Row {
     pub id: DbUuid,
     pub name: String,
@@ -35,7 +34,6 @@ pub type Team = (Row, Vec<Person>);
 
 /// A new team.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Draft {
     pub name: String,
     pub link: String,
@@ -45,7 +43,6 @@ pub struct Draft {
 
 /// Changes of a team. A field that is `None` stays.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Changes {
     pub name: Option<String>,
     pub link: Option<String>,
@@ -175,18 +172,12 @@ pub fn members(
 }
 
 /// Checks that there is a contest with this id.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn check_contest(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let contest = contests::table.find(id).select(contests::id).first::<DbUuid>(conn).optional()?;
     contest.map(|_| ()).ok_or_else(|| Problem::not_found("contest").into())
 }
 
 /// Creates a team without members.
-///
-/// # Errors
-/// 404 when there is no such contest.
 pub fn create(
     conn: &mut AnyConnection,
     contest: DbUuid,
@@ -212,9 +203,6 @@ pub fn create(
 }
 
 /// Changes a team.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn update(
     conn: &mut AnyConnection,
     contest: DbUuid,
@@ -239,9 +227,6 @@ pub fn update(
 }
 
 /// Deletes a team with its list of members.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn delete(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let deleted = diesel::delete(contest_teams::table.find(id)).execute(conn)?;
     if deleted == 0 { Err(not_found()) } else { Ok(()) }

@@ -26,7 +26,6 @@ type Team = (DbUuid, String, String, String, String, DbUuid, DbTimestamp, DbTime
 
 impl Stored {
     /// The ids of the teams.
-    #[must_use]
     pub fn ids(&self) -> Vec<DbUuid> {
         self.teams.iter().map(|team| team.0).collect()
     }

@@ -70,7 +70,6 @@ pub struct ContestTeamDetail {
 
 impl ContestTeamDetail {
     /// A team with its members, its link and its description.
-    #[must_use]
     pub fn new(team: ContestTeam, link: String, description: String) -> Self {
         Self { team, link, description }
     }
@@ -99,7 +98,6 @@ pub struct AddContestTeamRequest {
 
 impl AddContestTeamRequest {
     /// Converts to a new row.
-    #[must_use]
     pub fn into_draft(self) -> Draft {
         Draft {
             name: self.name.into_inner(),
@@ -133,7 +131,6 @@ pub struct EditContestTeamRequest {
 
 impl EditContestTeamRequest {
     /// Converts to the changes of a row.
-    #[must_use]
     pub fn into_changes(self) -> Changes {
         Changes {
             name: self.name.map(Text::into_inner),
@@ -163,7 +160,6 @@ fn check_members(
 
 impl EditContestTeamMembersRequest {
     /// The ids.
-    #[must_use]
     pub fn into_members(self) -> Vec<DbUuid> {
         self.members.into_iter().map(DbUuid::from).collect()
     }

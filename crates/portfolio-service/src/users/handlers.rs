@@ -29,7 +29,6 @@ fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
 }
 
 /// The user whom an operation changes. The history records the change.
-#[must_use]
 pub fn recorded(id: DbUuid) -> Target<Caller> {
     let target = Target::new(format!("user {id}"), move |conn, _| show(conn, id));
     target.recorded(&PROFILE, id, Action::Changed, move |conn| fields(conn, id))

@@ -39,25 +39,21 @@ pub type Position = (String, DbUuid);
 
 impl Person {
     /// The values of the columns that lists are ordered by.
-    #[must_use]
     pub fn position(&self) -> Position {
         (self.name.clone(), self.id)
     }
 
     /// 0 deactivated, 1 active, 2 suspended.
-    #[must_use]
     pub fn state(&self) -> i16 {
         self.state
     }
 
     /// Whether the account is active. Other users have no public pages.
-    #[must_use]
     pub fn is_active(&self) -> bool {
         self.state == ACTIVE
     }
 
     /// The real name if its owner publishes it, otherwise empty.
-    #[must_use]
     pub fn real_name(&self) -> &str {
         if self.publishes_real_name { &self.real_name } else { "" }
     }
@@ -123,7 +119,6 @@ pub fn search(conn: &mut AnyConnection, text: &str, at_most: i64) -> Result<Vec<
 
 /// All fields of a user.
 #[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Detail {
     pub person: Person,
     pub bio: String,
@@ -135,7 +130,6 @@ pub struct Detail {
 /// An account on another site.
 #[derive(Debug, Clone, Queryable, Selectable)]
 #[diesel(table_name = accounts)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Account {
     pub id: DbUuid,
     pub display_name: String,
@@ -144,9 +138,6 @@ pub struct Account {
 }
 
 /// One user.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
     let user = users::table.find(id).left_join(accounts::table).order((accounts::type_, accounts::id));
     let rows: Vec<(Person, String, Option<Account>)> = with_connection!(conn, c => user
@@ -162,9 +153,6 @@ pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
 }
 
 /// The id of the user of this sign-in name.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn id_by_name(conn: &mut AnyConnection, name: &str) -> Result<DbUuid, Error> {
     if !is_sign_in_name(name) {
         return Err(not_found());
@@ -200,16 +188,12 @@ pub fn accounts_of(conn: &mut AnyConnection, user: DbUuid) -> Result<Vec<Account
 }
 
 /// Checks that there is a user with this id.
-///
-/// # Errors
-/// 404 when there is none.
 pub fn check_exists(conn: &mut AnyConnection, id: DbUuid) -> Result<(), Error> {
     let user = users::table.find(id).select(users::id).first::<DbUuid>(conn).optional()?;
     user.map(|_| ()).ok_or_else(not_found)
 }
 
 /// 404: there is no user, or no public one.
-#[must_use]
 pub fn not_found() -> Error {
     Problem::not_found("user").into()
 }
@@ -217,7 +201,6 @@ pub fn not_found() -> Error {
 /// Changes of a user. A field that is `None` stays.
 #[derive(Debug, Clone, Default, AsChangeset)]
 #[diesel(table_name = users)]
-#[expect(missing_docs, reason = "the columns are explained in the migrations")]
 pub struct Change {
     pub bio: Option<String>,
     pub publishes_real_name: Option<bool>,

@@ -39,7 +39,6 @@ impl From<Person> for User {
 }
 
 /// A member of the club on a page: the names, linked to the member's own page if there is one.
-#[must_use]
 pub fn on_page(person: &Person) -> Markup {
     html! {
         @if person.is_active() { a href={ "/people/" (person.name) } { (person.name) } } @else { (person.name) }
@@ -73,9 +72,6 @@ pub struct UserDetail {
 
 impl UserDetail {
     /// The answer to everybody.
-    ///
-    /// # Errors
-    /// 500 for an account of an unknown type.
     pub fn new(user: Detail) -> Result<Self, Error> {
         let state = UserAccountState(user.person.state());
         let User { id, name, real_name } = user.person.into();
@@ -84,9 +80,6 @@ impl UserDetail {
     }
 
     /// The answer to the user themself.
-    ///
-    /// # Errors
-    /// 500 for an account of an unknown type.
     pub fn own(user: Detail) -> Result<Self, Error> {
         let check = Some(user.publishes_real_name);
         Ok(Self { check, ..Self::new(user)? })
@@ -135,37 +128,31 @@ impl Account {
 
 impl Account {
     /// The id.
-    #[must_use]
     pub fn id(&self) -> DbUuid {
         self.id
     }
 
     /// The type.
-    #[must_use]
     pub fn type_(&self) -> AccountType {
         self.type_
     }
 
     /// The name of its type.
-    #[must_use]
     pub fn type_name(&self) -> &'static str {
         self.type_.name()
     }
 
     /// The name of its type on a page.
-    #[must_use]
     pub fn type_title(&self, page: &PageContext) -> String {
         self.type_.title(page)
     }
 
     /// The name of the account.
-    #[must_use]
     pub fn display_name(&self) -> &str {
         &self.display_name
     }
 
     /// The address.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -186,7 +173,6 @@ pub struct EditUserRequest {
 
 impl EditUserRequest {
     /// Converts to the changes of a row.
-    #[must_use]
     pub fn into_change(self) -> Change {
         Change { bio: self.bio.map(Text::into_inner), publishes_real_name: self.check }
     }

@@ -15,13 +15,11 @@ pub struct BindAddress {
 
 impl BindAddress {
     /// The addresses that the name resolves to, at least one.
-    #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
     /// Whether only this machine can reach all of the addresses.
-    #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.addresses.iter().all(|address| address.ip().is_loopback())
     }

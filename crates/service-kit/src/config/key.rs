@@ -42,15 +42,11 @@ static RANDOM_KEY: LazyLock<Result<Secret, String>> =
 
 impl KeyOptions {
     /// The option with the key.
-    #[must_use]
     pub fn secret(&self) -> SecretOption<'_> {
         SecretOption("secret-key", self.secret_key.as_ref(), self.secret_key_file.as_deref())
     }
 
     /// The keys of this installation; random ones if it has none and needs none.
-    ///
-    /// # Errors
-    /// One line that describes the error in the options.
     pub fn keys(&self, is_needed: bool) -> Result<Keys, String> {
         let secret = self.secret().resolve_lines()?;
         let key = match secret {

@@ -19,7 +19,6 @@ pub struct CredentialOwners(Mutex<HashMap<JobOwner, Uuid>>);
 
 impl CredentialOwners {
     /// The user of this credential, or the credential itself while its user is not known.
-    #[must_use]
     pub fn owner(&self, credential: &str) -> JobOwner {
         let unknown = JobOwner::of_credential(credential);
         let users = self.0.lock().unwrap_or_else(PoisonError::into_inner);

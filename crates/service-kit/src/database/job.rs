@@ -25,7 +25,6 @@ pub enum JobOwner {
 
 impl JobOwner {
     /// The owner of the jobs of a credential whose user is not known.
-    #[must_use]
     pub fn of_credential(credential: &str) -> Self {
         Self::Credential(hash(credential))
     }
@@ -45,7 +44,6 @@ pub struct QueueKey(u64);
 
 impl QueueKey {
     /// The key of `thing`. Two things with the same hash share a key, which costs time only.
-    #[must_use]
     pub fn new(thing: &impl Hash) -> Self {
         Self(hash(thing))
     }

@@ -142,7 +142,6 @@ impl Database {
 
     /// Prepares the executors. A connection is made for the first job of its thread, so an unreachable database shows
     /// at the first use.
-    #[must_use]
     pub fn open(url: &Url, limits: Limits) -> Self {
         let statements = Counter::default();
         let outage = Arc::<Outage>::default();
@@ -165,7 +164,6 @@ impl Database {
 
     /// Another handle to the database, with one connection, for the work of a start. No request waits for that work, so it
     /// does not have the time limits of a request.
-    #[must_use]
     pub fn for_start(&self) -> Self {
         let limits = Limits { connections: Some(1), checkout: START_CHECKOUT, work: START_WORK };
         Self { lock: self.lock.clone(), ..Self::open(&self.reader.manager.url, limits) }
@@ -265,7 +263,6 @@ impl Database {
     }
 
     /// Whether no connection can be made. The log then has records of the outage itself.
-    #[must_use]
     pub fn is_out_of_reach(&self) -> bool {
         self.reader.manager.outage.is_ongoing()
     }
@@ -292,14 +289,12 @@ impl Database {
     }
 
     /// SQL statements sent since the start, transaction control included.
-    #[must_use]
     pub fn statements(&self) -> &Counter {
         &self.statements
     }
 
     /// The number of connections in use and the most there may be, of readers and writer together, without abandoned
     /// ones.
-    #[must_use]
     pub fn connections(&self) -> (u32, u32) {
         let (mut in_use, mut size) = self.reader.executor.threads();
         if !Arc::ptr_eq(&self.reader, &self.writer) {
@@ -311,7 +306,6 @@ impl Database {
     }
 
     /// How long jobs have waited for a connection.
-    #[must_use]
     pub fn queue_metrics(&self) -> &QueueMetrics {
         &self.queue_metrics
     }

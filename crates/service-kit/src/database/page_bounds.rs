@@ -11,13 +11,11 @@ pub struct PageBounds<P> {
 
 impl<P> PageBounds<P> {
     /// The complete list.
-    #[must_use]
     pub fn all() -> Self {
         Self { after: None, rows: i64::MAX }
     }
 
     /// Whether the number of rows is bounded, so that a statement can list their ids.
-    #[must_use]
     pub fn is_page(&self) -> bool {
         self.rows < i64::MAX
     }

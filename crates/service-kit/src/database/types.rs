@@ -68,13 +68,11 @@ pub struct DbUuid(pub Uuid);
 
 impl DbUuid {
     /// A new time-ordered identifier (UUID version 7).
-    #[must_use]
     pub fn new() -> Self {
         Self(Uuid::now_v7())
     }
 
     /// The nil UUID, for fields that must name a user where there is none.
-    #[must_use]
     pub fn nil() -> Self {
         Self(Uuid::nil())
     }
@@ -118,7 +116,6 @@ pub struct DbTimestamp(pub Timestamp);
 
 impl DbTimestamp {
     /// As the wire shows it in `zone`.
-    #[must_use]
     pub fn in_zone(self, zone: Tz) -> Zoned {
         self.0.in_zone(zone)
     }

@@ -26,7 +26,6 @@ impl Url {
     /// Whether the URL contains a password that is no secret: an empty one, the user's name, or one of the common ones.
     /// A URL without a password signs in otherwise: by a certificate, a password file, or the name of the system's
     /// user.
-    #[must_use]
     pub fn has_known_password(&self) -> bool {
         let Kind::Postgres(url) = &self.0 else { return false };
         let parts = Parts::parse(url);
@@ -43,13 +42,11 @@ impl Url {
     }
 
     /// Whether this is PostgreSQL.
-    #[must_use]
     pub fn is_postgres(&self) -> bool {
         matches!(self.0, Kind::Postgres(_))
     }
 
     /// The TLS files that a PostgreSQL URL names.
-    #[must_use]
     pub fn tls_files(&self) -> Vec<String> {
         let Kind::Postgres(url) = &self.0 else { return Vec::new() };
         let parts = Parts::parse(url);
@@ -61,7 +58,6 @@ impl Url {
     }
 
     /// The database file, for SQLite.
-    #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
             Kind::Sqlite(file) => Some(file),

@@ -65,20 +65,17 @@ impl Conditions {
     }
 
     /// The fingerprint of an answer that depends on the time only by `at`, such as the day.
-    #[must_use]
     pub fn fingerprint_at(&self, at: Timestamp, view: &str, data_version: Option<&str>) -> Option<String> {
         Some(etag::fingerprint(&[data_version?, &self.state.build, view, &self.address, &at.to_string()]))
     }
 
     /// 304 if the caller has the answer with this fingerprint.
-    #[must_use]
     pub fn unchanged_reply(&self, fingerprint: Option<&str>) -> Option<Reply> {
         let tag = self.cached.with_fingerprint(fingerprint?)?;
         Some(Reply::empty(StatusCode::NOT_MODIFIED).with(header::ETAG, tag.text()))
     }
 
     /// The answer with its entity tag, or 304 if the caller has it.
-    #[must_use]
     pub fn tag(&self, reply: Reply, fingerprint: Option<String>) -> Reply {
         if reply.status() != StatusCode::OK {
             return reply;

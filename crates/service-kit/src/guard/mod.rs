@@ -324,7 +324,6 @@ impl<A: Authenticator> Guard<A> {
     }
 
     /// Makes the operation wait for others with the same key, without a database connection.
-    #[must_use]
     pub fn queued_by(mut self, key: &impl Hash) -> Self {
         self.queue = Some(QueueKey::new(key));
         self
@@ -332,7 +331,6 @@ impl<A: Authenticator> Guard<A> {
 
     /// Makes a change a dry run: the same checks and refusals, but nothing is stored, not even an idempotency key,
     /// and success is 200 with the answer that the change would have had.
-    #[must_use]
     pub fn dry_run(mut self, is_dry_run: bool) -> Self {
         self.is_dry_run = is_dry_run;
         self
@@ -341,7 +339,6 @@ impl<A: Authenticator> Guard<A> {
     /// For an operation that reads all that it shows by one statement, or each chunk of a list. Such a statement needs no
     /// transaction. The caller is looked up before, so the tag may be of a version before the rows: one that is not
     /// current any more, so that nobody gets a 304 for it.
-    #[must_use]
     pub fn in_one_statement(mut self) -> Self {
         self.is_one_statement = true;
         self

@@ -65,7 +65,6 @@ impl<C> Target<C> {
 
     /// The operations on this `lock_name` then run one after another: for one that records its change itself
     /// ([`history::changed`]), as it reads the fields before and knows them after.
-    #[must_use]
     pub fn exclusive(self) -> Self {
         Self { is_exclusive: true, ..self }
     }
@@ -73,7 +72,6 @@ impl<C> Target<C> {
     /// Records the change in the history: the difference between the fields of the object before and after the
     /// operation. The target is [exclusive](Self::exclusive), so that the difference is that of one operation. `fields`
     /// is 404 for an object that does not exist; creations and deletions are recorded by the code that makes them.
-    #[must_use]
     pub fn recorded(
         self,
         kind: &'static Kind,
@@ -86,7 +84,6 @@ impl<C> Target<C> {
     }
 
     /// An object without rows in the history gets one with its former fields first, so that it can have them again.
-    #[must_use]
     pub fn revertible(mut self) -> Self {
         if let Some(recorded) = &mut self.recorded {
             recorded.is_revertible = true;

@@ -44,13 +44,11 @@ pub struct Author {
 
 impl Author {
     /// A change that is not made by a request.
-    #[must_use]
     pub fn new(by: By, at: DbTimestamp) -> Self {
         Self { actor: None, by, token: None, request_id: None, at, counter: Arc::default() }
     }
 
     /// The same author, of whom nothing is counted.
-    #[must_use]
     pub fn uncounted(&self) -> Self {
         Self { counter: Arc::default(), ..self.clone() }
     }
@@ -61,7 +59,6 @@ impl Author {
     }
 
     /// How many have been counted.
-    #[must_use]
     pub fn counted(&self) -> i32 {
         self.counter.load(Ordering::Relaxed)
     }

@@ -10,7 +10,6 @@ use super::kind::{Kind, OF_EVERY_ROW};
 pub type Changes = Map<String, Value>;
 
 /// The fields in which two states of an object differ. A state that does not exist has no fields.
-#[must_use]
 pub fn difference(kind: &Kind, before: &Value, after: &Value) -> Changes {
     let names: BTreeSet<_> = [before, after].into_iter().filter_map(Value::as_object).flat_map(Map::keys).collect();
     let is_shown = |name: &str| !kind.hidden.contains(&name) && !OF_EVERY_ROW.contains(&name);

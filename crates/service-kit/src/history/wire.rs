@@ -52,9 +52,6 @@ pub struct ResponseHistory {
 
 impl ResponseHistory {
     /// A row with its time in `zone`.
-    ///
-    /// # Errors
-    /// 500 for a row that is no JSON.
     pub fn new(row: Row, zone: Tz) -> Result<Self, Error> {
         Ok(Self {
             history_id: row.id,

@@ -171,9 +171,6 @@ fn parse<T: Deserr<Violations>>(bytes: &[u8]) -> Result<T, Failure> {
 }
 
 /// Reads `T` from the JSON of a body.
-///
-/// # Errors
-/// 400 with all violations.
 pub fn from_value<T: Deserr<Violations>>(mut value: Value) -> Result<T, Failure> {
     normalize(&mut value);
     Ok(deserr::deserialize::<T, _, Violations>(value)?)

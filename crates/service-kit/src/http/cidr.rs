@@ -23,14 +23,12 @@ impl Cidr {
     ];
 
     /// Whether the block has more public addresses than any operator of proxies: more than an IPv4 /8 or an IPv6 /16.
-    #[must_use]
     pub fn is_too_large(&self) -> bool {
         let shortest = if self.0.addr().is_ipv4() { 8 } else { 16 };
         self.0.prefix_len() < shortest && !PRIVATE.contains(&self.0)
     }
 
     /// Whether the address is in the block. An IPv4-mapped IPv6 address counts as the IPv4 address.
-    #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }

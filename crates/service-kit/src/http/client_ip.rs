@@ -34,7 +34,6 @@ pub struct ClientIp(pub IpAddr);
 
 impl ClientIp {
     /// The address of the client that sent `req`.
-    #[must_use]
     pub fn extract(req: &HttpRequest) -> Self {
         let trusted = req.app_data::<Data<TrustedProxies>>().map_or(&[][..], |trusted| &trusted.0);
         Self::behind(req, trusted)

@@ -29,13 +29,11 @@ pub struct ETag {
 
 impl ETag {
     /// The tag of a body.
-    #[must_use]
     pub fn new(body: &[u8], fingerprint: Option<String>) -> Self {
         Self { fingerprint, hash: digest::<16>(&[body]), coding: None }
     }
 
     /// The tag of a streamed answer. Its hash is one of [`content`], as the body is not known when the headers are sent.
-    #[must_use]
     pub fn of_stream(fingerprint: Option<String>, content: Option<&str>) -> Self {
         Self { fingerprint, hash: content.unwrap_or_default().to_owned(), coding: None }
     }
@@ -56,13 +54,11 @@ impl ETag {
     }
 
     /// The part of the tag that `If-Match` compares.
-    #[must_use]
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
     /// The tag as the value of an `ETag` header.
-    #[must_use]
     pub fn text(&self) -> String {
         let (fingerprint, dot) = self.fingerprint.as_deref().map_or(("", ""), |fingerprint| (fingerprint, "."));
         let (colon, coding) = self.coding.as_deref().map_or(("", ""), |coding| (":", coding));
@@ -71,20 +67,17 @@ impl ETag {
 }
 
 /// The tag of the same answer in a content coding, both as values of an `ETag` header.
-#[must_use]
 pub fn in_coding(tag: &str, coding: &str) -> Option<String> {
     Some(format!("{}:{coding}\"", tag.strip_suffix('"').filter(|tag| !tag.contains(':'))?))
 }
 
 /// The fingerprint of everything an answer is made from. Each part is hashed with its length, so that different lists
 /// of parts never give the same input.
-#[must_use]
 pub fn fingerprint(parts: &[&str]) -> String {
     digest::<8>(&parts.iter().map(|part| part.as_bytes()).collect::<Vec<_>>())
 }
 
 /// A hash of everything a streamed answer is made from.
-#[must_use]
 pub fn content(parts: &[&[u8]]) -> String {
     digest::<16>(parts)
 }
@@ -112,7 +105,6 @@ pub struct CachedTags {
 
 impl CachedTags {
     /// Reads the header of a request. A malformed header is ignored: the complete answer is sent then.
-    #[must_use]
     pub fn from_request(req: &HttpRequest) -> Self {
         match IfNoneMatch::parse(req) {
             Ok(IfNoneMatch::Any) => Self { any: true, tags: Vec::new() },
@@ -122,20 +114,17 @@ impl CachedTags {
     }
 
     /// Whether a cached tag has a fingerprint.
-    #[must_use]
     pub fn has_fingerprint(&self) -> bool {
         self.tags.iter().any(|tag| tag.fingerprint.is_some())
     }
 
     /// The cached tag with this fingerprint.
-    #[must_use]
     pub fn with_fingerprint(&self, fingerprint: &str) -> Option<&ETag> {
         self.tags.iter().find(|tag| tag.fingerprint.as_deref() == Some(fingerprint))
     }
 
     /// The tag to answer 304 with if the caller has this answer. The comparison is weak (RFC 9110, section 13.1.2):
     /// only the content counts. The tag is `present` in the content coding that the caller has.
-    #[must_use]
     pub fn matching(&self, present: &ETag) -> Option<ETag> {
         let cached = self.tags.iter().find(|tag| tag.hash == present.hash);
         match cached {
@@ -154,7 +143,6 @@ pub struct ExpectedTags {
 
 impl ExpectedTags {
     /// The version whose tag has this [hash](ETag::hash).
-    #[must_use]
     pub fn with_hash(hash: String) -> Self {
         Self { any: false, tags: vec![ETag { fingerprint: None, hash, coding: None }] }
     }
@@ -181,7 +169,6 @@ impl ExpectedTags {
     }
 
     /// Whether `present` is one of the expected versions. Only the content counts.
-    #[must_use]
     pub fn matches(&self, present: &ETag) -> bool {
         self.any || self.tags.iter().any(|tag| tag.hash == present.hash)
     }

@@ -49,13 +49,11 @@ impl Form {
     }
 
     /// The last value of a field; empty if there is none.
-    #[must_use]
     pub fn get(&self, name: &str) -> &str {
         self.0.iter().rfind(|(other, _)| other == name).map_or("", |(_, value)| value)
     }
 
     /// Whether a field has this value, as the check boxes of one name do.
-    #[must_use]
     pub fn has(&self, name: &str, value: &str) -> bool {
         self.all(name).any(|other| other == value)
     }
@@ -71,7 +69,6 @@ impl Form {
     }
 
     /// The text of a field as the operations take it: with the line breaks of Unix instead of those of forms.
-    #[must_use]
     pub fn text(&self, name: &str) -> String {
         self.get(name).replace("\r\n", "\n")
     }
@@ -157,18 +154,12 @@ fn broken() -> Problem {
 }
 
 /// The request of an operation, from its JSON.
-///
-/// # Errors
-/// 400 with all violations.
 pub fn request<T: Deserr<Violations>>(value: Value) -> Result<T, Failure> {
     body::from_value(value)
 }
 
 /// Reads the request of a `PATCH`, without the members that `present`, the object as it is, has already: what an import
 /// left against the rules keeps nobody from changing the rest.
-///
-/// # Errors
-/// 400 with all violations.
 pub fn change<T: Deserr<Violations>>(mut value: Value, present: &Value) -> Result<T, Failure> {
     if let Some(members) = value.as_object_mut() {
         members.retain(|name, member| present.get(name.as_str()) != Some(member));
@@ -177,7 +168,6 @@ pub fn change<T: Deserr<Violations>>(mut value: Value, present: &Value) -> Resul
 }
 
 /// A new idempotency key.
-#[must_use]
 pub fn new_key() -> String {
     Uuid::now_v7().to_string()
 }

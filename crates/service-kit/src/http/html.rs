@@ -16,7 +16,6 @@ use sha2::{Digest as _, Sha256};
 use super::{language::Language, reply::Reply};
 
 /// Whether the client of a request prefers a page to data, as browsers do.
-#[must_use]
 pub fn is_preferred(req: &HttpRequest) -> bool {
     Accept::parse(req).is_ok_and(|accept| accept.preference().essence_str() == mime::TEXT_HTML.essence_str())
 }
@@ -50,14 +49,12 @@ pub struct HtmlPage<'a> {
 
 impl<'a> HtmlPage<'a> {
     /// A page with nothing special.
-    #[must_use]
     pub fn new(title: &'a str, body: Markup) -> Self {
         let (language, nothing) = (Language::English, || html! {});
         Self { title, site: "", language, header: nothing(), footer: nothing(), head: nothing(), style: "", body }
     }
 
     /// The page as an answer. Its policy allows no script, and no style but the page's own.
-    #[must_use]
     pub fn reply(self, status: StatusCode) -> Reply {
         let style = [STYLE, self.style].concat();
         let hash = STANDARD.encode(Sha256::digest(&style));

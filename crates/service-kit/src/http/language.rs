@@ -25,7 +25,6 @@ impl Language {
 
     /// The language that the client of a request has chosen by the cookie, else the first that it prefers
     /// (`Accept-Language`), else English.
-    #[must_use]
     pub fn from_request(req: &HttpRequest) -> Self {
         let chosen = req.cookie(COOKIE).and_then(|cookie| Self::by_code(cookie.value()));
         chosen.or_else(|| Self::preferred(req)).unwrap_or_default()
@@ -38,13 +37,11 @@ impl Language {
     }
 
     /// The language with this code.
-    #[must_use]
     pub fn by_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|language| language.code().eq_ignore_ascii_case(code))
     }
 
     /// Its code (BCP 47).
-    #[must_use]
     pub fn code(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -53,7 +50,6 @@ impl Language {
     }
 
     /// Its name in itself.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::English => "English",
@@ -62,7 +58,6 @@ impl Language {
     }
 
     /// A day with its weekday and year: `Saturday, 4 April 2026`, `2026年4月4日(土)`.
-    #[must_use]
     pub fn day(self, day: NaiveDate) -> String {
         match self {
             Self::English => day.format("%A, %-d %B %Y").to_string(),
@@ -71,7 +66,6 @@ impl Language {
     }
 
     /// A day with its weekday: `Sat 4 Apr`, `4月4日(土)`.
-    #[must_use]
     pub fn short_day(self, day: NaiveDate) -> String {
         match self {
             Self::English => day.format("%a %-d %b").to_string(),
@@ -80,7 +74,6 @@ impl Language {
     }
 
     /// A day with its weekday, and with its year if that is another one than this: `Sat 4 Apr 2026`.
-    #[must_use]
     pub fn day_of_year(self, day: NaiveDate, year: i32) -> String {
         match self {
             _ if day.year() == year => self.short_day(day),
@@ -90,7 +83,6 @@ impl Language {
     }
 
     /// A day without weekday and year: `4 Apr`, `4月4日`.
-    #[must_use]
     pub fn short_date(self, day: NaiveDate) -> String {
         match self {
             Self::English => day.format("%-d %b").to_string(),
@@ -99,7 +91,6 @@ impl Language {
     }
 
     /// A day without its weekday: `4 April 2026`, `2026年4月4日`.
-    #[must_use]
     pub fn date(self, day: NaiveDate) -> String {
         match self {
             Self::English => day.format("%-d %B %Y").to_string(),
@@ -108,7 +99,6 @@ impl Language {
     }
 
     /// A month: `April 2026`, `2026年4月`.
-    #[must_use]
     pub fn month(self, day: NaiveDate) -> String {
         match self {
             Self::English => day.format("%B %Y").to_string(),
@@ -117,7 +107,6 @@ impl Language {
     }
 
     /// What separates the parts of a list.
-    #[must_use]
     pub fn separator(self) -> &'static str {
         match self {
             Self::English => ", ",

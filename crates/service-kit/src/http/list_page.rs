@@ -36,13 +36,11 @@ pub struct Ids {
 
 impl ListPage {
     /// The ids of rows.
-    #[must_use]
     pub fn ids(ids: Vec<DbUuid>) -> Self {
         Self { ids: Some(Ids { ids, digest: None }), ..Self::default() }
     }
 
     /// The ids of rows, each with a version that changes with anything that the answer shows of the row.
-    #[must_use]
     pub fn versions(rows: Vec<(DbUuid, impl Hash)>) -> Self {
         let mut digest = RowDigest(Sha256::new());
         rows.hash(&mut digest);
@@ -51,13 +49,11 @@ impl ListPage {
     }
 
     /// The rows as JSON, each after a comma or a line feed.
-    #[must_use]
     pub fn json(&self) -> &[u8] {
         &self.json
     }
 
     /// The beginning of a body with these rows.
-    #[must_use]
     pub fn first(self) -> Vec<u8> {
         let mut json = self.json;
         match json.first_mut() {
@@ -75,13 +71,11 @@ impl ListPage {
     }
 
     /// The media type of a body.
-    #[must_use]
     pub fn media_type(&self) -> &'static str {
         if self.as_lines { "application/x-ndjson" } else { "application/json" }
     }
 
     /// A further chunk of a body with these rows.
-    #[must_use]
     pub fn chunk(self, is_last: bool) -> Vec<u8> {
         let end = is_last.then_some(self.end());
         let mut json = self.json;
@@ -90,7 +84,6 @@ impl ListPage {
     }
 
     /// An answer with these rows.
-    #[must_use]
     pub fn into_reply(mut self) -> Reply {
         let (link, media_type) = (self.link.take(), self.media_type());
         // Without rows there are no lines either.

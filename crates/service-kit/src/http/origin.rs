@@ -15,19 +15,16 @@ pub struct Origins {
 
 impl Origins {
     /// The service's own origin and the other allowed ones.
-    #[must_use]
     pub fn new(public: String, allowed: Vec<String>) -> Self {
         Self { public, allowed }
     }
 
     /// The service's own origin.
-    #[must_use]
     pub fn public(&self) -> &str {
         &self.public
     }
 
     /// Whether this is one of the other allowed origins.
-    #[must_use]
     pub fn is_other(&self, origin: &str) -> bool {
         self.allowed.iter().any(|allowed| allowed == origin)
     }

@@ -106,25 +106,21 @@ impl Page {
     }
 
     /// The same rows as lines (`application/x-ndjson`) instead of an array.
-    #[must_use]
     pub fn as_lines(self, as_lines: bool) -> Self {
         Self(ListPart { as_lines, ..self.0 })
     }
 
     /// A page of at most [`CHUNK`] rows instead of the whole list, if the request has no limit.
-    #[must_use]
     pub fn always_limited(self) -> Self {
         if self.0.has_limit() { self } else { Self(ListPart { part: Part::Limit(CHUNK), ..self.0 }) }
     }
 
     /// All of it, for a list that is in memory.
-    #[must_use]
     pub fn whole(self) -> ListPart {
         self.0
     }
 
     /// What is read first: the page itself, or of a list without a limit what is answered at once.
-    #[must_use]
     pub fn first(self) -> ListPart {
         let Self(whole) = self;
         if whole.has_limit() { whole } else { ListPart { part: Part::Chunk(CHUNK), ..whole } }
@@ -133,19 +129,16 @@ impl Page {
 
 impl ListPart {
     /// The complete list.
-    #[must_use]
     pub fn all() -> Self {
         Self { part: Part::Whole, cursor: None, path: String::new(), query: String::new(), as_lines: false }
     }
 
     /// Whether the request has a limit.
-    #[must_use]
     pub fn has_limit(&self) -> bool {
         matches!(self.part, Part::Limit(_))
     }
 
     /// The ids of all rows behind a cursor.
-    #[must_use]
     pub fn ids_behind(&self, cursor: &str) -> Self {
         Self { part: Part::Ids, cursor: Some(cursor.to_owned()), ..self.clone() }
     }
@@ -156,7 +149,6 @@ impl ListPart {
     }
 
     /// The rows with these ids.
-    #[must_use]
     pub fn these(&self, ids: Vec<DbUuid>) -> Self {
         Self { part: Part::These(ids), cursor: None, ..self.clone() }
     }
@@ -309,7 +301,6 @@ enum RemainingRows {
 
 impl Remaining {
     /// What follows the rows of `shown`: those with `ids`, or those behind the cursor.
-    #[must_use]
     pub fn new(part: &ListPart, shown: &ListPage, cursor: String, ids: Option<Vec<DbUuid>>) -> Self {
         let rows = match ids {
             Some(ids) => RemainingRows::Ids(ids.into_iter()),
@@ -333,7 +324,6 @@ impl Remaining {
     }
 
     /// What follows the chunk `shown`. `None` at the end of the list.
-    #[must_use]
     pub fn after(self, shown: &mut ListPage) -> Option<Self> {
         let rows = match self.rows {
             RemainingRows::Ids(ids) if ids.len() == 0 => return None,

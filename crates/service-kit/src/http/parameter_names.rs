@@ -13,7 +13,6 @@ pub struct ParameterNames(HashMap<String, String>);
 
 impl ParameterNames {
     /// The names of the query parameters of all operations.
-    #[must_use]
     pub fn new(document: &OpenApi) -> Self {
         let items = document.paths.paths.values();
         let operations = items.flat_map(|item| [&item.get, &item.post, &item.put, &item.patch, &item.delete]).flatten();
@@ -26,7 +25,6 @@ impl ParameterNames {
     }
 
     /// The query with the names as the document has them; `None` if it has them already.
-    #[must_use]
     pub fn corrected(&self, query: &str) -> Option<String> {
         let mut is_changed = false;
         let pairs = form_urlencoded::parse(query.as_bytes()).map(|(name, value)| {

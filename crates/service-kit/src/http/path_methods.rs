@@ -12,7 +12,6 @@ pub struct PathMethods(Vec<(ResourceDef, Vec<Method>)>);
 
 impl PathMethods {
     /// The paths of `document`.
-    #[must_use]
     pub fn new(document: &OpenApi) -> Self {
         let operations = document.paths.paths.iter().map(|(path, item)| {
             let methods = [
@@ -30,7 +29,6 @@ impl PathMethods {
     }
 
     /// These paths, those of pages and of forms, and [`ROOT_PATHS`].
-    #[must_use]
     pub fn with_pages(&self, pages: &[&str], forms: &[&str]) -> Self {
         let root =
             ROOT_PATHS.iter().chain(pages).map(|path| (ResourceDef::new(*path), vec![Method::GET, Method::HEAD]));
@@ -40,7 +38,6 @@ impl PathMethods {
 
     /// The methods of a path as the value of an `Allow` header, or `None` for an unknown path. A literal path such as
     /// `/users/me` goes before a template such as `/users/{userId}`.
-    #[must_use]
     pub fn allow(&self, path: &str) -> Option<String> {
         let is_literal = self.is_literal(path);
         let matching = self
@@ -54,13 +51,11 @@ impl PathMethods {
     }
 
     /// Whether this is a literal path that does not have this method.
-    #[must_use]
     pub fn refuses(&self, path: &str, method: &Method) -> bool {
         self.is_literal(path) && !self.literal(path).any(|methods| methods.contains(method))
     }
 
     /// Whether this is a path without parameters.
-    #[must_use]
     pub fn is_literal(&self, path: &str) -> bool {
         self.literal(path).next().is_some()
     }

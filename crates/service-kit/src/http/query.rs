@@ -57,7 +57,6 @@ pub fn parse<T: Deserr<Violations>>(query: &str) -> Result<T, Error> {
 }
 
 /// The parameters of a request.
-#[must_use]
 pub fn pairs(req: &HttpRequest) -> Vec<(String, String)> {
     form_urlencoded::parse(req.query_string().as_bytes()).into_owned().collect()
 }
@@ -74,7 +73,6 @@ fn in_query(violation: Violation) -> Violation {
 }
 
 /// Answers a path parameter that is no identifier with 400, naming it. Identifiers are those named `…ID` or `…Id`.
-#[must_use]
 pub fn path_config() -> PathConfig {
     PathConfig::default().error_handler(|_: PathError, req| {
         let violations = req

@@ -41,7 +41,6 @@ impl From<ClientIp> for RateLimitKey {
 
 impl RateLimitKey {
     /// The requests of a client address with refused credentials.
-    #[must_use]
     pub fn refused(address: ClientIp) -> Self {
         Self::Refused(network(address))
     }
@@ -79,7 +78,6 @@ const SWEEP: u32 = 10_000;
 
 impl RateLimit {
     /// A limit of `most` requests a minute; 0 means no limit.
-    #[must_use]
     pub fn per_minute(most: u32, clock: &Clock) -> Self {
         let clock = LimiterClock(clock.clone());
         let limiter = NonZeroU32::new(most)
@@ -129,13 +127,11 @@ struct LookUps {
 
 impl LookUpLimit {
     /// No failed look-up yet. Without a limit none ever counts.
-    #[must_use]
     pub fn new(is_limited: bool, clock: &Clock) -> Self {
         Self { is_limited, clock: clock.clone(), state: Mutex::default() }
     }
 
     /// Whether this credential was refused a moment ago.
-    #[must_use]
     pub fn was_refused(&self, credential: &str) -> bool {
         let (now, state) = (self.clock.elapsed(), self.state.lock().unwrap_or_else(PoisonError::into_inner));
         state.refused.get(&hash(credential)).is_some_and(|until| now < *until)

@@ -45,57 +45,48 @@ impl Reply {
     }
 
     /// 201 or 204 without a body.
-    #[must_use]
     pub fn empty(status: StatusCode) -> Self {
         Self::raw(status, Vec::new())
     }
 
     /// A body without headers.
-    #[must_use]
     pub fn raw(status: StatusCode, body: Vec<u8>) -> Self {
         Self { status, headers: Vec::new(), body, is_secret: false, rest: None }
     }
 
     /// 204.
-    #[must_use]
     pub fn no_content() -> Self {
         Self::empty(StatusCode::NO_CONTENT)
     }
 
     /// A body of another media type.
-    #[must_use]
     pub fn new(status: StatusCode, media_type: &str, body: Vec<u8>) -> Self {
         Self::raw(status, body).with(header::CONTENT_TYPE, media_type)
     }
 
     /// Adds a header.
-    #[must_use]
     pub fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
     /// Adds `Set-Cookie` headers.
-    #[must_use]
     pub fn with_cookies(self, cookies: impl IntoIterator<Item = String>) -> Self {
         cookies.into_iter().fold(self, |reply, cookie| reply.with(header::SET_COOKIE, cookie))
     }
 
     /// Removes a header.
-    #[must_use]
     pub fn without(mut self, name: &HeaderName) -> Self {
         self.headers.retain(|(other, _)| other != name);
         self
     }
 
     /// The same answer with another status.
-    #[must_use]
     pub fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
 
     /// Marks the body as secret: no cache stores it, and the database stores it encrypted.
-    #[must_use]
     pub fn secret(mut self) -> Self {
         self.is_secret = true;
         self.headers.retain(|(name, _)| *name != header::CACHE_CONTROL);
@@ -103,13 +94,11 @@ impl Reply {
     }
 
     /// Marks the answer as the same for everybody: shared caches may store it, and must revalidate it.
-    #[must_use]
     pub fn public(self) -> Self {
         self.with(header::CACHE_CONTROL, "public, no-cache")
     }
 
     /// 304 with the headers of this answer.
-    #[must_use]
     pub fn into_not_modified(mut self) -> Self {
         self.headers.retain(|(name, _)| *name != header::CONTENT_TYPE);
         Self { headers: self.headers, ..Self::empty(StatusCode::NOT_MODIFIED) }
@@ -117,38 +106,32 @@ impl Reply {
 
     /// Adds a stream that follows the body. If it fails, the connection is closed before the end of the body, which the
     /// client notices.
-    #[must_use]
     pub fn followed_by(mut self, rest: impl Stream<Item = Result<Bytes, Problem>> + Send + 'static) -> Self {
         self.rest = Some(Box::pin(rest));
         self
     }
 
     /// The status.
-    #[must_use]
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
     /// All headers.
-    #[must_use]
     pub fn headers(&self) -> &[(HeaderName, String)] {
         &self.headers
     }
 
     /// The first value of a header.
-    #[must_use]
     pub fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
     /// The body.
-    #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
     /// Whether the body holds a secret.
-    #[must_use]
     pub fn is_secret(&self) -> bool {
         self.is_secret
     }

@@ -78,13 +78,11 @@ struct OpenFile {
 
 impl StaticFiles {
     /// The files of a folder.
-    #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self { folder, tags: RwLock::default() }
     }
 
     /// The fault of a folder, as one line.
-    #[must_use]
     pub fn fault(folder: &Path) -> Option<String> {
         match resolve(folder, INDEX).and_then(|path| path.map(File::open).transpose()) {
             Ok(Some(_)) => None,
@@ -95,7 +93,6 @@ impl StaticFiles {
     }
 
     /// Whether the front end serves a path that has no route.
-    #[must_use]
     pub fn serves(path: &str) -> bool {
         let path = percent_decode_str(path).decode_utf8_lossy();
         let first = path.split('/').nth(1);

@@ -21,7 +21,6 @@ pub struct Texts(Vec<FluentBundle<FluentResource>>);
 
 impl Texts {
     /// The texts that every service has, and those of one service.
-    #[must_use]
     pub fn new(own: &Sources) -> Self {
         Self(
             Language::ALL
@@ -45,13 +44,11 @@ impl Texts {
     }
 
     /// A text. One that is missing is shown as its key.
-    #[must_use]
     pub fn get(&self, language: Language, key: &str, arguments: &[Argument<'_>]) -> String {
         self.find(language, key, arguments).unwrap_or_else(|| key.to_owned())
     }
 
     /// A text, if there is one.
-    #[must_use]
     pub fn find(&self, language: Language, key: &str, arguments: &[Argument<'_>]) -> Option<String> {
         let bundle = self.0.get(language as usize)?;
         let pattern = bundle.get_message(key)?.value()?;

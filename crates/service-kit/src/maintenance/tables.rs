@@ -87,7 +87,6 @@ macro_rules! columns {
 columns! { A B C D E F G H I J K L M N O P Q R S T U V W X Y Z A1 B1 C1 D1 E1 F1 }
 
 /// The columns of a table of `schema.rs`.
-#[must_use]
 pub fn columns_of<T: diesel::Table<AllColumns: Columns>>() -> Vec<(&'static str, Kind)> {
     T::AllColumns::describe()
 }

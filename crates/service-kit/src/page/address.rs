@@ -17,14 +17,12 @@ use crate::{
 const MAX_ADDRESS: usize = 500;
 
 /// A path with parameters.
-#[must_use]
 pub fn address(path: &str, parameters: &[(&str, &str)]) -> String {
     let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
 /// 303: a form is followed by another page.
-#[must_use]
 pub fn see_other(address: impl Into<String>) -> Reply {
     Reply::empty(StatusCode::SEE_OTHER).with(header::LOCATION, address)
 }
@@ -39,25 +37,21 @@ pub(super) const DELETED: &str = "deleted";
 pub(super) const NOTICES: [&str; 2] = ["saved", "deleted"];
 
 /// 303 to a page that says that what was typed has been saved.
-#[must_use]
 pub fn see_saved(path: &str) -> Reply {
     see_other(address(path, &[(NOTICE, NOTICES[0])]))
 }
 
 /// 303 to a page that says that something has been deleted.
-#[must_use]
 pub fn see_deleted(path: &str) -> Reply {
     see_other(address(path, &[(NOTICE, NOTICES[1])]))
 }
 
 /// 303 to the list from which an object has been deleted. Its button sends a form to `{path}/{id}/restore`.
-#[must_use]
 pub fn see_deleted_from(path: &str, id: DbUuid) -> Reply {
     see_other(address(path, &[(NOTICE, NOTICES[1]), (DELETED, &id.to_string())]))
 }
 
 /// Whether this is the address of a page of this service, so that a link with it leads nowhere else.
-#[must_use]
 pub fn is_local(address: &str) -> bool {
     let is_plain = address.len() <= MAX_ADDRESS && address.bytes().all(|byte| byte.is_ascii_graphic());
     let path = address.split(['?', '#']).next().unwrap_or_default();

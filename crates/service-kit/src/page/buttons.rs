@@ -5,19 +5,16 @@ use maud::{Markup, html};
 use crate::http::form;
 
 /// A field that nobody sees.
-#[must_use]
 pub fn hidden(name: &str, value: impl AsRef<str>) -> Markup {
     html! { input type="hidden" name=(name) value=(value.as_ref()); }
 }
 
 /// The button that Enter presses in a text field: the first one of a form with several. Nobody sees it.
-#[must_use]
 pub fn enter_button(text: &str) -> Markup {
     html! { button hidden { (text) } }
 }
 
 /// A form with a single button, which may be one of several of which one is pressed.
-#[must_use]
 pub fn button(action: &str, fields: &[(&str, &str)], text: &str, is_pressed: Option<bool>) -> Markup {
     html! {
         form.inline method="post" action=(action) {

@@ -70,43 +70,36 @@ impl PageContext {
     }
 
     /// The state of the service.
-    #[must_use]
     pub fn state(&self) -> &AppState {
         &self.state
     }
 
     /// A text without values.
-    #[must_use]
     pub fn text(&self, key: &str) -> String {
         self.state.interface.texts.get(self.language, key, &[])
     }
 
     /// A text with values.
-    #[must_use]
     pub fn format(&self, key: &str, arguments: &[Argument<'_>]) -> String {
         self.state.interface.texts.get(self.language, key, arguments)
     }
 
     /// A text with a number, `$n`.
-    #[must_use]
     pub fn count(&self, key: &str, n: usize) -> String {
         self.format(key, &[("n", FluentValue::from(n))])
     }
 
     /// A text, if there is one.
-    #[must_use]
     pub fn find(&self, key: &str) -> Option<String> {
         self.state.interface.texts.find(self.language, key, &[])
     }
 
     /// A day in an element that programs read.
-    #[must_use]
     pub fn time(&self, day: NaiveDate) -> Markup {
         html! { time datetime=(day) { (self.language.short_day(day)) } }
     }
 
     /// A page of this service.
-    #[must_use]
     pub fn page<'a>(&'a self, title: &'a str, body: Markup) -> HtmlPage<'a> {
         let body = match self.notice() {
             Some(notice) => html! { (notice) (body) },
@@ -134,19 +127,16 @@ impl PageContext {
     }
 
     /// A page as an answer.
-    #[must_use]
     pub fn reply(&self, title: &str, body: Markup) -> Reply {
         self.reply_with(StatusCode::OK, title, body)
     }
 
     /// A page as an answer with another status.
-    #[must_use]
     pub fn reply_with(&self, status: StatusCode, title: &str, body: Markup) -> Reply {
         self.page(title, body).reply(status).with(header::VARY, "Accept-Language")
     }
 
     /// The address that signs somebody in and returns to this page, if the service has a page for that.
-    #[must_use]
     pub fn sign_in_address(&self) -> Option<String> {
         self.state.sign_in_address(self.way_back())
     }

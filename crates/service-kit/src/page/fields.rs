@@ -54,13 +54,11 @@ pub struct FormPage<'a> {
 
 impl FormPage<'_> {
     /// The form. `tag` is the entity tag of what it changes; a form of something new has none.
-    #[must_use]
     pub fn form(&self, action: &str, tag: Option<&str>, content: &Markup) -> Markup {
         self.form_of(action, None, tag, content)
     }
 
     /// A form that may have a file.
-    #[must_use]
     pub fn upload(&self, action: &str, content: &Markup) -> Markup {
         self.form_of(action, Some("multipart/form-data"), None, content)
     }
@@ -79,7 +77,6 @@ impl FormPage<'_> {
     }
 
     /// What is wrong, above the fields.
-    #[must_use]
     pub fn refusal(&self) -> Markup {
         let Some(problem) = self.problem else { return html! {} };
         let others = self.messages(|name| !self.has_field(name));
@@ -122,7 +119,6 @@ impl FormPage<'_> {
     }
 
     /// What is wrong with a member of the request that no single field shows.
-    #[must_use]
     pub fn errors_of(&self, member: &str) -> Vec<String> {
         self.messages(|other| other == member)
     }
@@ -171,7 +167,6 @@ impl FormPage<'_> {
     }
 
     /// A field of one line.
-    #[must_use]
     pub fn input(&self, input: Input<'_>) -> Markup {
         self.labelled(input.name, input.label, input.hint, |id, described, is_wrong| {
             let list = (!input.suggestions.is_empty()).then(|| format!("{id}-list"));
@@ -188,7 +183,6 @@ impl FormPage<'_> {
     }
 
     /// A field of several lines.
-    #[must_use]
     pub fn text_area(&self, input: Input<'_>) -> Markup {
         self.labelled(input.name, input.label, input.hint, |id, described, is_wrong| {
             html! {
@@ -202,7 +196,6 @@ impl FormPage<'_> {
     }
 
     /// A list from which one value is chosen.
-    #[must_use]
     pub fn select(&self, name: &str, label: &str, hint: Option<&str>, choices: &[Choice]) -> Markup {
         // A browser would take the last one of several.
         let chosen = choices.iter().position(|(value, _)| value == self.values.get(name));
@@ -218,7 +211,6 @@ impl FormPage<'_> {
     }
 
     /// A check box, whose value is `true`.
-    #[must_use]
     pub fn check_box(&self, name: &str, label: &str, hint: Option<&str>) -> Markup {
         let id = format!("f-{name}");
         html! {

@@ -45,9 +45,6 @@ pub struct Sentences<'a> {
 }
 
 /// The ids of the people and objects that sentences about these rows name.
-///
-/// # Errors
-/// 500 for a row that is no JSON.
 pub fn mentioned(rows: &[Row]) -> Result<BTreeSet<DbUuid>, Error> {
     let mut ids: BTreeSet<_> = rows.iter().filter_map(|row| row.actor).collect();
     for row in rows {
@@ -73,9 +70,6 @@ fn id_in(field: &str, change: &Value, value: &Value) -> Option<DbUuid> {
 
 impl Sentences<'_> {
     /// The rows as a list, each with what `more` adds to it.
-    ///
-    /// # Errors
-    /// 500 for a row that is no JSON.
     pub fn list(&self, rows: &[Row], more: impl Fn(&Row) -> Markup) -> Result<Markup, Error> {
         let sentences = rows.iter().map(|row| self.sentence(row)).collect::<Result<Vec<_>, _>>()?;
         Ok(html! {
@@ -98,9 +92,6 @@ impl Sentences<'_> {
     }
 
     /// A row as a sentence: who did what.
-    ///
-    /// # Errors
-    /// 500 for a row that is no JSON.
     pub fn sentence(&self, row: &Row) -> Result<String, Error> {
         let (kind, changes) = (row.object_type.as_str(), changes_of(row)?);
         let mut parts = Vec::new();

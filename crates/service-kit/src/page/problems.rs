@@ -14,7 +14,6 @@ use crate::{
 };
 
 /// The page that shows a refusal to a person. Programs, which do not prefer HTML, get a problem document.
-#[must_use]
 pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     if !html_page::is_preferred(req) {
         return None;
@@ -25,20 +24,17 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
 
 impl PageContext {
     /// The page of a refusal: why, and what to do next.
-    #[must_use]
     pub fn refusal(&self, problem: &Problem, why: &Markup, next_step: &Markup) -> Reply {
         let status = StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         self.reply_with(status, &self.problem_title(problem), html! { (why) p { (next_step) } })
     }
 
     /// A broken rule in the language of the page.
-    #[must_use]
     pub fn broken_rule(&self, violation: &Violation) -> String {
         self.find(&format!("rule-{}", violation.code.code())).unwrap_or_else(|| violation.message.clone())
     }
 
     /// The link to what may help after a refusal.
-    #[must_use]
     pub fn next_step(&self, problem: &Problem) -> Markup {
         html! {
             @match (problem.status(), self.sign_in_address()) {
@@ -54,7 +50,6 @@ impl PageContext {
     }
 
     /// The refusal in a few words.
-    #[must_use]
     pub fn problem_title(&self, problem: &Problem) -> String {
         let of_status = || self.find(&format!("problem-{}", problem.status()));
         let title = self.find(&format!("problem-{}", problem.code().name)).or_else(of_status);
@@ -62,7 +57,6 @@ impl PageContext {
     }
 
     /// The refusal in a sentence or two.
-    #[must_use]
     pub fn explain(&self, problem: &Problem) -> Markup {
         let retry_after = problem.headers().iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"));
         let seconds = retry_after.and_then(|(_, seconds)| seconds.parse::<u32>().ok()).unwrap_or(1);
@@ -84,7 +78,6 @@ impl PageContext {
 }
 
 /// All problem codes.
-#[must_use]
 pub fn show_all(context: &PageContext) -> Reply {
     let body = html! {
         p { (context.text("problems-about")) }
@@ -107,7 +100,6 @@ pub fn show_all(context: &PageContext) -> Reply {
 }
 
 /// One problem code.
-#[must_use]
 pub fn show(context: &PageContext, code: &Code) -> Reply {
     let body = html! {
         p lang="en" { (code.about) }
