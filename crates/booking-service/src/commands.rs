@@ -13,7 +13,7 @@ use service_kit::{
     command::{CommandError, exit_status, print},
     config::DatabaseOptions,
     database::{
-        AnyConnection, JobOwner, PageBounds,
+        AnyConnection, Database, JobOwner, PageBounds,
         types::{DbTimestamp, DbUuid},
     },
     directory,
@@ -206,15 +206,29 @@ async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError>
             let is_changed = db.write(JobOwner::Internal, grant).await?;
             print(&[format!("{name} {}", if is_changed { "is privileged now" } else { "was privileged already" })])
         }
+        UserCommand::Suspend { name } => set_suspended(&db, name, true).await,
+        UserCommand::Readmit { name } => set_suspended(&db, name, false).await,
         UserCommand::Unlink { name } => {
-            let user_name = name.clone();
-            let was_linked = db.write(JobOwner::Internal, move |conn| identities::unlink(conn, &user_name)).await?;
+            let (user_name, now) = (name.clone(), DbTimestamp(Clock::default().now()));
+            let unlink = move |conn: &mut AnyConnection| {
+                users::queries::end_access_of(conn, &user_name, now)?;
+                identities::unlink(conn, &user_name)
+            };
+            let was_linked = db.write(JobOwner::Internal, unlink).await?;
             print(&[format!(
                 "{name} {}",
                 if was_linked { "is no longer linked to an account" } else { "was not linked" }
             )])
         }
     }
+}
+
+async fn set_suspended(db: &Database, name: String, suspended: bool) -> Result<(), CommandError> {
+    let (user_name, now) = (name.clone(), DbTimestamp(Clock::default().now()));
+    let set = move |conn: &mut AnyConnection| users::queries::set_suspended(conn, &user_name, suspended, now);
+    let is_changed = db.write(JobOwner::Internal, set).await?;
+    let (state, already) = (if suspended { "suspended" } else { "active" }, if is_changed { "" } else { " already" });
+    print(&[format!("{name} is {state}{already}")])
 }
 
 /// A user as a line of tab-separated fields.

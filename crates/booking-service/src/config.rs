@@ -147,7 +147,18 @@ pub enum UserCommand {
         /// Sign-in name of the user.
         name: String,
     },
-    /// Unlink a user from the account of the sign-in provider; the next sign-in finds its user anew
+    /// Suspend a user whom the directory does not list: sessions, tokens, feed and privilege end
+    Suspend {
+        /// Sign-in name of the user.
+        name: String,
+    },
+    /// End the suspension of a user
+    Readmit {
+        /// Sign-in name of the user.
+        name: String,
+    },
+    /// Unlink a user from the account of the sign-in provider, and end sessions, tokens and feed; the next sign-in finds
+    /// its user anew
     Unlink {
         /// Sign-in name of the user.
         name: String,

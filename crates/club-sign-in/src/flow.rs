@@ -1,6 +1,10 @@
 //! The requests of a sign-in: to begin one, to finish it, to sign out, and the page of one that cannot be finished.
 
-use std::pin::Pin;
+use std::{
+    pin::Pin,
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
 
 use actix_web::{
     HttpRequest,
@@ -8,7 +12,7 @@ use actix_web::{
     web::Data,
 };
 use common::{
-    problem::{Problem, Violations},
+    problem::{Problem, Violations, code},
     time::{Clock, Timestamp},
 };
 use deserr::Deserr;
@@ -43,6 +47,12 @@ pub const PAGE: &str = "/sign-in";
 /// How often the page of a refused sign-in loads itself again, to see whether another one has finished.
 const MAX_RELOADS: usize = 3;
 
+/// How long a refused person waits for a copy of the directory.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often expired sessions are deleted, in microseconds.
+const CLEANING: i64 = 60_000_000;
+
 /// Copies the directory once more.
 pub type Refresh = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
 
@@ -55,6 +65,8 @@ pub struct SignIn {
     policy: SignInPolicy,
     limit: RateLimit,
     refresh: Option<Refresh>,
+    /// When expired sessions were last deleted.
+    cleaned: AtomicI64,
 }
 
 /// The parameters of the callback.
@@ -125,7 +137,14 @@ impl SignIn {
         clock: &Clock,
     ) -> Self {
         let provider = Provider::new(settings, site.is_development);
-        Self { site, provider, policy, limit: RateLimit::per_minute(per_minute, clock), refresh: None }
+        Self {
+            site,
+            provider,
+            policy,
+            limit: RateLimit::per_minute(per_minute, clock),
+            refresh: None,
+            cleaned: AtomicI64::new(0),
+        }
     }
 
     /// Before somebody is refused because the directory does not list them, it is copied once more in this way.
@@ -247,20 +266,24 @@ impl SignIn {
         let principal = self.provider.exchange(&self.site, query.into_response()?, &login, now).await?;
         let secret = credentials::random_secret()?;
         let mut result = self.store_session(state, &login, &principal, &secret, now).await;
-        if let (Err(Error::Problem(problem)), Some(refresh)) = (&result, &self.refresh)
-            && problem.code() == codes::NOT_A_MEMBER
-        {
-            refresh().await;
-            result = self.store_session(state, &login, &principal, &secret, now).await;
+        if let Some(refresh) = &self.refresh {
+            // The directory may know more of a person whom a rule has admitted. Only who is refused waits for it.
+            let copy = actix_web::rt::spawn(refresh());
+            if let Err(Error::Problem(problem)) = &result
+                && [codes::NOT_A_MEMBER, code::ACCOUNT_INACTIVE].contains(&problem.code())
+                && tokio::time::timeout(PATIENCE, copy).await.is_ok()
+            {
+                result = self.store_session(state, &login, &principal, &secret, now).await;
+            }
         }
         let user = result?;
-        if let Some(refresh) = &self.refresh {
-            // The directory may know more of a person whom a rule has admitted. Nobody waits for it.
-            actix_web::rt::spawn(refresh());
-        }
         state.credential_owners.remember(&secret, user);
         RequestNotes::change(req, |notes| notes.user = Some(user));
         // In the background: if the browser gave up waiting, the session would exist and its cookie be lost.
+        let due = |last: i64| (last + CLEANING <= now.micros()).then_some(now.micros());
+        if self.cleaned.fetch_update(Ordering::Relaxed, Ordering::Relaxed, due).is_err() {
+            return Ok(pending::session_cookie(&self.site, &secret, now));
+        }
         let db = state.database.clone();
         actix_web::rt::spawn(async move {
             if let Err(error) = db.write(JobOwner::Internal, move |conn| sessions::delete_expired(conn, now)).await {
@@ -280,9 +303,16 @@ impl SignIn {
     ) -> Result<uuid::Uuid, Error> {
         let (login, principal, secret) = (login.clone(), principal.clone(), secret.to_owned());
         let (policy, users) = (self.policy, &self.site.service.users);
-        let user = state.database.write(JobOwner::Internal, move |conn| {
-            sessions::finish(conn, &login, &principal, policy, users, &secret, now)
-        });
+        // Each person has a turn of their own at the database, although there is no session yet.
+        let owner = match &principal {
+            Principal::User(user) => JobOwner::of_credential(&user.to_string()),
+            Principal::Identity(identity) => {
+                JobOwner::of_credential(&format!("{}\n{}", identity.provider, identity.subject))
+            }
+        };
+        let user = state
+            .database
+            .write(owner, move |conn| sessions::finish(conn, &login, &principal, policy, users, &secret, now));
         Ok(user.await?.0)
     }
 

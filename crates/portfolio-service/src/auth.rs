@@ -221,8 +221,8 @@ fn look_up(
     named: &Named,
     author: &Author,
 ) -> Result<(Lookup, Option<String>), Error> {
-    let columns = (users::id, users::name, users::state, users::admin, DataVersion);
-    let row: Option<(DbUuid, String, i16, bool, String)> = match named.kind {
+    let columns = (users::id, users::name, users::state, users::admin, users::in_directory, DataVersion);
+    let row: Option<(DbUuid, String, i16, bool, bool, String)> = match named.kind {
         NameKind::User => {
             let query = users::table.filter(users::name.eq(&named.name)).select(columns);
             with_connection!(conn, c => query.first(c)).optional()?
@@ -242,9 +242,10 @@ fn look_up(
         }
     };
     Ok(match row {
-        Some((id, name, ACTIVE, is_admin, version)) => {
+        Some((id, name, ACTIVE, is_admin, in_directory, version)) => {
             let is_stored = is_admin && club.stored_admins != StoredAdmins::None;
-            let admin = named.is_admin || is_stored || club.admins.contains(&name);
+            let is_proven = named.kind != NameKind::Session || club.proves_names || in_directory;
+            let admin = named.is_admin || is_stored || is_proven && club.admins.contains(&name);
             let author = Author { actor: Some(id), ..author.uncounted() };
             (Lookup::Active(Caller { id, admin, author }), Some(version))
         }

@@ -24,6 +24,8 @@ pub struct Club {
     pub admins: BTreeSet<String>,
     /// Who else is one: `users.admin` counts only if something keeps it up to date.
     pub stored_admins: StoredAdmins,
+    /// Whether the name of a session says who somebody is: not where everybody may choose a name at the provider.
+    pub proves_names: bool,
     /// The source of users and groups.
     pub directory: Option<Source>,
 }
@@ -56,6 +58,7 @@ impl Club {
                 Some(Source::Booking { .. }) => StoredAdmins::OfBooking,
                 _ => StoredAdmins::None,
             },
+            proves_names: config.provider().ok().flatten().is_none_or(|settings| settings.trusts_names),
             directory,
         })
     }

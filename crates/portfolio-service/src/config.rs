@@ -183,6 +183,11 @@ pub const CALLBACK: &str = "/sign-in/callback";
 /// The default URL of the database.
 const DEFAULT_DATABASE: &str = "sqlite://data/portfolio.sqlite3";
 
+/// Why `--admins` is refused.
+const UNPROVEN_ADMINS: &str = "--admins: everybody may choose a name at this provider. With the users of the \
+     booking-service, whoever is privileged there is an admin; else use --privileged-claim, or a --directory-file with \
+     the `email` of the admins";
+
 impl Config {
     /// The errors in the options, one line each.
     pub fn faults(&self) -> Vec<String> {
@@ -193,8 +198,12 @@ impl Config {
         faults.extend(self.identity().err().unwrap_or_default());
         match self.provider() {
             Err(of_provider) => faults.extend(of_provider),
-            Ok(Some(_)) => {
+            Ok(Some(settings)) => {
                 faults.extend(self.keys().err());
+                let is_listed = matches!(self.directory(), Ok(Some(Source::File(_) | Source::Traq { .. })));
+                if !settings.trusts_names && !is_listed && !self.admins.is_empty() {
+                    faults.push(UNPROVEN_ADMINS.to_owned());
+                }
                 faults.extend(self.sign_in.policy_faults(self.has_directory(), self.directory.traq_url.as_ref()));
             }
             Ok(None) => {}

@@ -2,10 +2,8 @@
 
 use std::{
     io,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use actix_web::{
@@ -24,6 +22,10 @@ use service_kit::{
     http::Reply,
     server::{Running, listen},
     state::{AppState, ServiceInfo},
+};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep_until},
 };
 use utoipa::{
     Modify, OpenApi,
@@ -234,8 +236,8 @@ pub async fn start(config: &Config, clock: Clock) -> io::Result<Running> {
     Ok(running)
 }
 
-/// The least time between two copies of the directory for people whom it does not list, in microseconds.
-const REFRESH_INTERVAL: i64 = 10_000_000;
+/// The least time between the beginnings of two copies of the directory because of sign-ins.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Signs people in, if a provider is configured.
 fn sign_in(config: &Config, state: &Data<AppState>, club: &Club) -> io::Result<Option<Data<SignIn>>> {
@@ -251,16 +253,20 @@ fn sign_in(config: &Config, state: &Data<AppState>, club: &Club) -> io::Result<O
     let (policy, limit) = (config.sign_in_policy(), config.sign_in.sign_in_rate_limit);
     let mut sign_in = SignIn::new(site, Some(settings), policy, limit, &state.clock);
     if let Some(Source::Booking { .. }) = club.directory {
-        // Who has just joined there may come here before the next copy.
-        let (state, club) = (state.clone(), club.clone());
-        let last = Arc::new(AtomicI64::new(0));
+        // Who has just joined there may come here before the next copy. Whoever waits for the same copy shares it.
+        let (state, club, begun) = (state.clone(), club.clone(), Arc::new(Mutex::new(None::<Instant>)));
         sign_in = sign_in.with_refresh(Box::new(move || {
-            let (state, club, now) = (state.clone(), club.clone(), state.clock.now().micros());
-            let is_due = last.fetch_max(now, Ordering::Relaxed) + REFRESH_INTERVAL <= now;
+            let (state, club, begun, asked) = (state.clone(), club.clone(), begun.clone(), Instant::now());
             Box::pin(async move {
-                if is_due {
-                    sync::run_once(&state, &club).await;
+                let mut begun = begun.lock().await;
+                if begun.is_some_and(|begun| begun >= asked) {
+                    return;
                 }
+                if let Some(begun) = *begun {
+                    sleep_until(begun + REFRESH_INTERVAL).await;
+                }
+                *begun = Some(Instant::now());
+                sync::run_once(&state, &club).await;
             })
         }));
     }

@@ -216,7 +216,7 @@ fn save(conn: &mut AnyConnection, rows: &[UserRow], now: DbTimestamp) -> Result<
 }
 
 /// Ends the sessions, tokens and feeds of users who are not active.
-fn end_access(conn: &mut AnyConnection, inactive: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
+pub(super) fn end_access(conn: &mut AnyConnection, inactive: &[DbUuid], now: DbTimestamp) -> Result<(), Error> {
     for ids in inactive.chunks(CHUNK) {
         end_all_of(conn, ids, now)?;
         diesel::update(

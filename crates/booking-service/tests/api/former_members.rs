@@ -1,9 +1,11 @@
 //! Who may be a member, and who is one no more (contract, "Who may become a member" and "The club directory").
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
+use booking_service::{schema::users, users::queries};
+use diesel::prelude::*;
 use rstest::rstest;
-
 use serde_json::{Value, json};
+use service_kit::database::{AnyConnection, types::DbTimestamp};
 
 use crate::{
     builders::{At, event, text},
@@ -237,4 +239,27 @@ fn only_a_directory_has_people() {
         let (_, status) = crate::commands::check(&[&issuer[..], &["--sign-in", policy]].concat(), &[]);
         assert_eq!(status, Some(0));
     }
+}
+
+#[rstest]
+fn a_command_suspends_whom_no_directory_lists(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
+    let bob = users::table.find(id(BOB));
+    let set = |conn: &mut AnyConnection, suspended| queries::set_suspended(conn, BOB, suspended, now);
+    diesel::update(bob).set(users::in_directory.eq(true)).execute(conn).unwrap();
+    assert_eq!(set(conn, true).unwrap_err().into_problem().status(), 403);
+    diesel::update(bob).set((users::in_directory.eq(false), users::privileged.eq(true))).execute(conn).unwrap();
+    let token = make_token(&club, BOB, "write");
+    assert!(set(conn, true).unwrap() && !set(conn, true).unwrap());
+    by_token(&club, &token).get("/api/users/me").refused(403, "account-inactive");
+    let listed = club.by(ALICE).get(&format!("/api/users/{}", id(BOB))).expect(200).json();
+    assert_eq!((&listed["state"], &listed["privileged"]), (&json!(2), &json!(false)));
+    // What has ended stays so.
+    assert!(set(conn, false).unwrap() && !set(conn, false).unwrap());
+    by_token(&club, &token).get("/api/users/me").refused(401, "bad-credentials");
+    let token = make_token(&club, CAROL, "read");
+    queries::end_access_of(conn, CAROL, now).unwrap();
+    by_token(&club, &token).get("/api/users/me").refused(401, "bad-credentials");
+    assert_eq!(queries::end_access_of(conn, "nobody", now).unwrap_err().into_problem().status(), 404);
 }
