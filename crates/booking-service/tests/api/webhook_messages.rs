@@ -343,7 +343,7 @@ fn a_series_is_one_message(#[values(Sqlite, Postgres)] backend: Backend) {
     minute(&club);
     let first = |time: &str| {
         format!(
-            "<{origin}/events/{}|Rust evening>\n• Group: <{origin}/groups/{EVERYONE}|traP>\n\
+            "<{origin}/events/{}|Rust evening>\n• Group: <{origin}/groups/{EVERYONE}|Everyone>\n\
              • Time: every Tuesday, 14 dates, first Tue 1 Jan 2030, {time}\n• Place: S516",
             text(&made["events"][0]["eventId"])
         )
