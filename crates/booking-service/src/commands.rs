@@ -211,7 +211,7 @@ async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError>
         UserCommand::Unlink { name } => {
             let (user_name, now) = (name.clone(), DbTimestamp(Clock::default().now()));
             let unlink = move |conn: &mut AnyConnection| {
-                users::queries::end_access_of(conn, &user_name, now)?;
+                users::suspension::end_access_of(conn, &user_name, now)?;
                 identities::unlink(conn, &user_name)
             };
             let was_linked = db.write(JobOwner::Internal, unlink).await?;
@@ -225,7 +225,7 @@ async fn user(config: &Config, command: UserCommand) -> Result<(), CommandError>
 
 async fn set_suspended(db: &Database, name: String, suspended: bool) -> Result<(), CommandError> {
     let (user_name, now) = (name.clone(), DbTimestamp(Clock::default().now()));
-    let set = move |conn: &mut AnyConnection| users::queries::set_suspended(conn, &user_name, suspended, now);
+    let set = move |conn: &mut AnyConnection| users::suspension::set_suspended(conn, &user_name, suspended, now);
     let is_changed = db.write(JobOwner::Internal, set).await?;
     let (state, already) = (if suspended { "suspended" } else { "active" }, if is_changed { "" } else { " already" });
     print(&[format!("{name} is {state}{already}")])

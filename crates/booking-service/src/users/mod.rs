@@ -9,6 +9,7 @@ mod handlers;
 mod icon;
 pub mod queries;
 mod sign_in_name;
+pub mod suspension;
 pub mod sync;
 mod synced_groups;
 mod wire;

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use club_directory::UserState;
 use common::{
     input::IdSet,
     problem::{Problem, Rule, Violations, code},
@@ -20,10 +19,9 @@ use service_kit::{
     with_connection,
 };
 
-use super::sync::end_access;
 use crate::{
     auth::{ACTIVE, stay_active},
-    codes, invitations,
+    codes,
     objects::USER,
     schema::users,
 };
@@ -160,45 +158,6 @@ fn lock_privileged(conn: &mut AnyConnection) -> Result<Vec<(DbUuid, i16)>, Error
 /// The problem of a command that names an unknown user.
 pub fn no_user_called(name: &str) -> Problem {
     Problem::new(code::NOT_FOUND).detail(format!("There is no user {name:?}."))
-}
-
-/// Ends sessions, tokens and the feed of the user with this name, for the command line.
-///
-/// # Errors
-/// 404 for an unknown name.
-pub fn end_access_of(conn: &mut AnyConnection, name: &str, now: DbTimestamp) -> Result<(), Error> {
-    let id: Option<DbUuid> = users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?;
-    end_access(conn, &[id.ok_or_else(|| no_user_called(name))?], now)
-}
-
-/// Suspends the user with this name or ends that, for the command line. Returns whether that was a change.
-///
-/// # Errors
-/// 404 for an unknown name; 403 for somebody whom the directory lists, as it decides.
-pub fn set_suspended(conn: &mut AnyConnection, name: &str, suspended: bool, now: DbTimestamp) -> Result<bool, Error> {
-    let row = users::table.filter(users::name.eq(name));
-    let row: Option<(DbUuid, i16, bool, bool)> =
-        row.select((users::id, users::state, users::in_directory, users::privileged)).first(conn).optional()?;
-    let (id, state, in_directory, privileged) = row.ok_or_else(|| no_user_called(name))?;
-    if in_directory {
-        return Err(Problem::forbidden("a user whom the directory does not list").into());
-    }
-    let wanted = if suspended { UserState::Suspended as i16 } else { ACTIVE };
-    if state == wanted {
-        return Ok(false);
-    }
-    diesel::update(users::table.find(id)).set((users::state.eq(wanted), users::updated_at.eq(now))).execute(conn)?;
-    if suspended {
-        end_access(conn, &[id], now)?;
-        invitations::leave(conn, &[id], None, now)?;
-        if privileged {
-            diesel::update(users::table.find(id)).set(users::privileged.eq(false)).execute(conn)?;
-            record_privilege(conn, id, false, &Author::new(By::Command, now))?;
-        }
-    } else {
-        invitations::join(conn, &[id], None, now)?;
-    }
-    Ok(true)
 }
 
 /// Grants the privilege to the user with this name, for the command line. Returns whether the user did not have it.

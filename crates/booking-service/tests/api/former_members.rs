@@ -1,7 +1,7 @@
 //! Who may be a member, and who is one no more (contract, "Who may become a member" and "The club directory").
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
-use booking_service::{schema::users, users::queries};
+use booking_service::{schema::users, users::suspension};
 use diesel::prelude::*;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -246,7 +246,7 @@ fn a_command_suspends_whom_no_directory_lists(#[values(Sqlite, Postgres)] backen
     let club = Club::start(backend);
     let (conn, now) = (&mut club.connect(), DbTimestamp(club.clock.now()));
     let bob = users::table.find(id(BOB));
-    let set = |conn: &mut AnyConnection, suspended| queries::set_suspended(conn, BOB, suspended, now);
+    let set = |conn: &mut AnyConnection, suspended| suspension::set_suspended(conn, BOB, suspended, now);
     diesel::update(bob).set(users::in_directory.eq(true)).execute(conn).unwrap();
     assert_eq!(set(conn, true).unwrap_err().into_problem().status(), 403);
     diesel::update(bob).set((users::in_directory.eq(false), users::privileged.eq(true))).execute(conn).unwrap();
@@ -259,7 +259,7 @@ fn a_command_suspends_whom_no_directory_lists(#[values(Sqlite, Postgres)] backen
     assert!(set(conn, false).unwrap() && !set(conn, false).unwrap());
     by_token(&club, &token).get("/api/users/me").refused(401, "bad-credentials");
     let token = make_token(&club, CAROL, "read");
-    queries::end_access_of(conn, CAROL, now).unwrap();
+    suspension::end_access_of(conn, CAROL, now).unwrap();
     by_token(&club, &token).get("/api/users/me").refused(401, "bad-credentials");
-    assert_eq!(queries::end_access_of(conn, "nobody", now).unwrap_err().into_problem().status(), 404);
+    assert_eq!(suspension::end_access_of(conn, "nobody", now).unwrap_err().into_problem().status(), 404);
 }
