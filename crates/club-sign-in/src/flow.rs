@@ -351,7 +351,9 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
         let next_step = match problem.status() {
             // The same request may be repeated.
             429 => page.next_step(problem),
-            _ if failure::may_be_repeated(problem) => html! { a.button href=(start) { (page.text("sign-in-again")) } },
+            _ if failure::may_be_repeated(problem) => {
+                html! { a.button.primary href=(start) { (page.text("sign-in-again")) } }
+            }
             _ => html! { a href="/" { (page.text("to-start")) } },
         };
         let reply = page.refusal(problem, &why, &next_step);

@@ -1,13 +1,10 @@
 # The texts of the portfolio-service's pages.
+service = Works
 start = Start
 people = People
-people-about = The members and what they have made
 projects = Projects
-projects-about = What members make together, over semesters
 contests = Contests
-contests-about = With teams and results
 groups = Groups
-groups-about = Who is and was in them
 me = My page
 about = What the members of the club make and take part in: projects, contests, groups and accounts elsewhere.
 signed-in-as = You are signed in as @{ $name }.
@@ -34,7 +31,6 @@ result = Result
 resume = Résumé (JSON Resume)
 project-bars = The frame is the project, the filled bar the time of the member in it.
 
-for-members = For members:
 edit = Edit
 delete = Delete
 save = Save
@@ -111,3 +107,8 @@ restore = Restore
 
 problem-wrong-clock = The service's clock is wrong
 problem-wrong-clock-about = Nothing was changed. Please tell whoever runs this service.
+newest-projects = Newest projects
+all-projects = All projects
+latest-contests = Latest contests
+all-contests = All contests
+all-people = All people

@@ -1,15 +1,12 @@
 # ポートフォリオサービスのページの文言。
+service = 作品
 start = トップ
 people = 部員
-people-about = 部員の紹介と作品
 projects = プロジェクト
-projects-about = 部員が学期をまたいで一緒に作っているもの
 contests = コンテスト
-contests-about = チームと結果
 groups = グループ
-groups-about = 現在と過去のメンバー
 me = マイページ
-about = サークルの部員が作ったもの、参加したもの。プロジェクト、コンテスト、グループ、外部のアカウント。
+about = 部員の作品や、参加したコンテストを紹介しています。
 signed-in-as = @{ $name }としてログインしています。
 problem-duplicate-name = この名前はすでに使われています
 problem-second-account-of-type = この種類のアカウントはすでにあります
@@ -34,7 +31,6 @@ result = 結果
 resume = 履歴書 (JSON Resume)
 project-bars = 枠はプロジェクトの期間、塗られた部分はメンバーの参加期間です。
 
-for-members = 部員用:
 edit = 編集
 delete = 削除
 save = 保存
@@ -68,7 +64,7 @@ still-going-on = 継続中
 my-time = 参加期間: { $span }
 edit-my-time = 参加期間の編集
 time-of = { $name }の参加期間
-span-about = プロジェクトの期間内の部分だけが表示されます。プロジェクトと同じ終了時期は、プロジェクトの変更に合わせて変わります。
+span-about = プロジェクトの期間外は表示されません。終了時期をプロジェクトと同じにすると、プロジェクトの変更に追従します。
 add-members = メンバーを追加
 remove-member = プロジェクトから外す
 leave-project = プロジェクトから抜ける
@@ -111,3 +107,8 @@ restore = 復元する
 
 problem-wrong-clock = サービスの時計が合っていません
 problem-wrong-clock-about = 何も変更していません。管理者に連絡してください。
+newest-projects = 新しいプロジェクト
+all-projects = すべてのプロジェクト
+latest-contests = 最近のコンテスト
+all-contests = すべてのコンテスト
+all-people = すべての部員

@@ -1,6 +1,8 @@
 //! The common parts of the pages. The server renders them if there is no front end. The public ones are the same for
 //! everybody who reads them in one language.
 
+use std::sync::LazyLock;
+
 use actix_web::http::{StatusCode, header};
 use chrono::NaiveDate;
 use chrono_tz::Tz;
@@ -11,8 +13,8 @@ use common::{
 };
 use maud::{Markup, html};
 use service_kit::{
-    http::{HtmlPage, Language, Reply, texts::Texts},
-    page::PageContext,
+    http::{HtmlPage, Language, Reply, html::CARDS, texts::Texts},
+    page::{Icon, PageContext, icon},
     state::AppState,
 };
 
@@ -24,37 +26,42 @@ pub const MAX_ROWS: i64 = 200;
 /// The feeds, as readers look for them in a page: address and the key of its title.
 const FEEDS: [(&str, &str); 2] = [("/feeds/projects.atom", "projects"), ("/feeds/contests.atom", "contests")];
 
+/// The style of cards and time lines.
+static STYLE: LazyLock<String> = LazyLock::new(|| [CARDS, timeline::STYLE].concat());
+
 /// A page. `head` are further elements of its head.
 pub fn reply(page: &PageContext, title: &str, head: &Markup, body: Markup) -> Reply {
+    reply_with_actions(page, title, head, html! {}, body)
+}
+
+/// A page with links beside its heading.
+pub fn reply_with_actions(page: &PageContext, title: &str, head: &Markup, actions: Markup, body: Markup) -> Reply {
     let head = html! {
         @for (address, key) in FEEDS {
             link rel="alternate" type="application/atom+xml" title=(page.text(key)) href=(address);
         }
         (head)
     };
-    HtmlPage { head, style: timeline::STYLE, ..page.page(title, body) }
+    HtmlPage { head, actions, style: &STYLE, ..page.page(title, body) }
         .reply(StatusCode::OK)
         .with(header::VARY, "Accept-Language")
 }
 
 /// The note below a list that may have been cut.
 pub fn limit_note(page: &PageContext, rows: usize) -> Markup {
-    html! { @if i64::try_from(rows) == Ok(MAX_ROWS) { p.faint { (page.count("at-most", rows)) } } }
+    html! { @if i64::try_from(rows) == Ok(MAX_ROWS) { p.mute { (page.count("at-most", rows)) } } }
 }
 
 /// The link of a project or contest, if it has one.
 pub fn link(address: &str) -> Markup {
-    html! { @if !address.is_empty() { p { a href=(address) { (address) } } } }
+    html! { @if !address.is_empty() { p { (icon(Icon::Link)) " " a href=(address) { (address) } } } }
 }
 
 /// Links to the pages below the one at `path`, on which members change what it shows: the key of the text of each, and
-/// how its address goes on. They are the same for everybody, as is their page; the pages say who may change it.
+/// how its address goes on. Everybody who is signed in has them; the pages say who may change it.
 pub fn links(page: &PageContext, path: &str, below: &[(&str, &str)]) -> Markup {
     html! {
-        p.actions {
-            small { (page.text("for-members")) }
-            @for (key, end) in below { a href={ (path) (end) } { (page.text(key)) } }
-        }
+        @if page.is_signed_in() { @for (key, end) in below { a.button href={ (path) (end) } { (page.text(key)) } } }
     }
 }
 

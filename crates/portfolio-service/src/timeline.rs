@@ -34,10 +34,13 @@ impl Timeline {
         let step = (self.years + MAX_LABELS - 1) / MAX_LABELS;
         let starts = || (0..self.years).step_by(usize::try_from(step).unwrap_or(1));
         html! {
-            svg.axis aria-hidden="true" {
-                g #years { @for year in starts() { (line(&self.percent(2 * year))) } }
-                @for year in starts() {
-                    text x=(self.percent(2 * year)) dx="4" y="13" { (self.first_year + year) }
+            li {
+                i {}
+                svg.axis aria-hidden="true" {
+                    g #years { @for year in starts() { (line(&self.percent(2 * year))) } }
+                    @for year in starts() {
+                        text x=(self.percent(2 * year)) dx="4" y="14" { (self.first_year + year) }
+                    }
                 }
             }
         }
@@ -46,10 +49,10 @@ impl Timeline {
     /// A row: the enclosing span as a frame, if it is another one, and the span itself as a filled bar.
     pub fn row(self, span: YearWithSemesterDuration, enclosing: YearWithSemesterDuration) -> Markup {
         html! {
-            svg.bar aria-hidden="true" {
+            svg aria-hidden="true" {
                 use href="#years" {}
                 @if enclosing != span { (self.bar("frame", enclosing)) }
-                (self.bar("span", span))
+                (self.bar("fill", span))
             }
         }
     }
@@ -59,7 +62,7 @@ impl Timeline {
         let until = self.index(span.until().unwrap_or(self.present)).max(since);
         html! {
             rect class=(class) x=(self.percent(since)) width=(self.percent(until + 1 - since))
-                y="3" height="12" rx="3" {}
+                y="4" height="12" rx="3" {}
         }
     }
 
@@ -98,7 +101,7 @@ mod tests {
         let (over, open) = (span((2024, 1), Some((2025, 0))), span((2025, 1), None));
         let timeline = Timeline::new([over, open].into_iter(), semester(2027, 0));
         assert_eq!((timeline.first_year, timeline.years), (2024, 4));
-        let bar = |span| timeline.bar("span", span).into_string();
+        let bar = |span| timeline.bar("fill", span).into_string();
         assert!(bar(over).contains(r#"x="12.50%" width="25.00%""#), "{}", bar(over));
         assert!(bar(open).contains(r#"x="37.50%" width="50.00%""#), "{}", bar(open));
         // What begins later than now and has no end is one semester long.

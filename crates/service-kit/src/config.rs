@@ -14,7 +14,12 @@ use common::address::{is_loopback, is_safe};
 use url::Url;
 
 use self::web_address::is_web_address;
-pub use self::{bind_address::BindAddress, key::KeyOptions, pages::PageOptions, web_address::absolute_url};
+pub use self::{
+    bind_address::BindAddress,
+    key::KeyOptions,
+    pages::{Color, Logo, PageOptions},
+    web_address::absolute_url,
+};
 pub use crate::secret::{Secret, SecretOption};
 use crate::{
     database::{self, Limits},

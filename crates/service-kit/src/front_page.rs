@@ -1,18 +1,37 @@
 //! The pages that every service has if it serves no front end.
 
-use actix_web::web::{self, Data};
+use actix_web::{
+    HttpResponse,
+    http::{StatusCode, header},
+    web::{self, Data},
+};
+use common::problem::Problem;
 use maud::html;
 
 use crate::{
     error::Failure,
-    http::Reply,
+    http::{HtmlPage, Reply, html::CARDS},
     page::{PageContext, set_language},
-    state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH},
+    state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH, LOGO_PATH},
 };
 
 /// Registers them.
 pub(crate) fn pages(config: &mut web::ServiceConfig) {
-    config.route(DEVELOPERS_PATH, web::get().to(developers)).route(LANGUAGE_PATH, web::get().to(set_language));
+    config
+        .route(DEVELOPERS_PATH, web::get().to(developers))
+        .route(LANGUAGE_PATH, web::get().to(set_language))
+        .route(LOGO_PATH, web::get().to(logo));
+}
+
+/// The logo of the club.
+async fn logo(state: Data<AppState>) -> Result<HttpResponse, Failure> {
+    let logo = state.club_logo.as_ref().ok_or_else(|| Problem::not_found("logo"))?;
+    let headers = [(header::CONTENT_TYPE, logo.media_type), (header::CACHE_CONTROL, "public, max-age=3600")];
+    let mut response = HttpResponse::Ok();
+    for header in headers {
+        response.insert_header(header);
+    }
+    Ok(response.body(logo.bytes.clone()))
 }
 
 /// The page for developers and operators.
@@ -21,16 +40,17 @@ async fn developers(page: PageContext, state: Data<AppState>) -> Result<Reply, F
     let words = state_in_words(&state).await;
     let body = html! {
         p lang="en" { (info.description.unwrap_or_default()) }
-        ul.cards lang="en" {
-            @for (address, name, about) in &CARDS { li { a href=(address) { b { (name) } small { (about) } } } }
+        ul.grid lang="en" {
+            @for (address, name, about) in &LINKS { li.card { a href=(address) { b { (name) } } small { (about) } } }
         }
-        p.faint lang="en" { (info.title) ", version " (info.version) ". The service is " (words) "." }
+        p.mute lang="en" { (info.title) ", version " (info.version) ". The service is " (words) "." }
     };
-    Ok(page.reply(&page.text("for-developers"), body))
+    let title = page.text("for-developers");
+    Ok(HtmlPage { style: CARDS, ..page.page(&title, body) }.reply(StatusCode::OK).with(header::VARY, "Accept-Language"))
 }
 
 /// The links of the page: address, name and description.
-const CARDS: [(&str, &str, &str); 4] = [
+const LINKS: [(&str, &str, &str); 4] = [
     ("/docs/", "Documentation", "Every operation, to read and to try"),
     ("/openapi.json", "OpenAPI document", "For generators of clients"),
     ("/problems", "Problem codes", "What the errors mean"),

@@ -25,7 +25,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_actix_web::{AppExt, service_config::ServiceConfig};
 
 use crate::{
-    config::ServerOptions,
+    config::{Color, Logo, ServerOptions},
     copies::CopyStatuses,
     credentials::Keys,
     database::{CredentialOwners, Database},
@@ -164,8 +164,11 @@ pub const SIGN_OUT_PATH: &str = "/sign-out";
 /// The path of the page for developers.
 pub const DEVELOPERS_PATH: &str = "/developers";
 
+/// The path of the club's logo.
+pub const LOGO_PATH: &str = "/club-logo";
+
 /// The paths of the pages of every service that serves no front end.
-const COMMON_FRONT_PAGES: [&str; 2] = [LANGUAGE_PATH, DEVELOPERS_PATH];
+const COMMON_FRONT_PAGES: [&str; 3] = [LANGUAGE_PATH, DEVELOPERS_PATH, LOGO_PATH];
 
 type ShutdownHook = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
 
@@ -204,6 +207,10 @@ pub struct AppState {
     pub club_name: String,
     /// The club's own site.
     pub club_url: Option<Url>,
+    /// The style that sets the colour of the club, or nothing.
+    pub club_style: String,
+    /// The logo of the club.
+    pub club_logo: Option<Logo>,
     /// The fingerprint of everything besides the database that answers depend on: the operations of this build, its
     /// commit (`REVISION` in the environment of the build), the file of the program, and options.
     pub build: String,
@@ -252,6 +259,8 @@ impl AppState {
             build: etag::fingerprint(&build),
             club_name,
             club_url: options.pages.club_url.clone(),
+            club_style: options.pages.club_color.map(Color::style).unwrap_or_default(),
+            club_logo: options.pages.club_logo.clone(),
             static_files: options.static_folder.clone().map(|folder| Arc::new(StaticFiles::new(folder))),
             answer_options,
             draining: AtomicBool::new(false),

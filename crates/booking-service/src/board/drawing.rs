@@ -105,7 +105,7 @@ impl Drawing<'_> {
         let (lines, left_out) = self.lines(section, positions);
         html! {
             @if let Some(day) = day { h2.day { (day) } }
-            @if section.lines.is_empty() { p.faint { (self.page.text("board-nothing")) } } @else {
+            @if section.lines.is_empty() { p.mute { (self.page.text("board-nothing")) } } @else {
                 div.timetable role="region" aria-label=(label) tabindex=[(!self.is_kiosk).then_some("0")] {
                     @for line in &lines { (line) }
                 }
@@ -161,7 +161,7 @@ impl Drawing<'_> {
 
     fn head(&self, scale: &Scale, hours: &[(u32, String)], positions: &mut Positions) -> Markup {
         html! {
-            div.row.head.(positions.minutes(scale)) {
+            div.row.hours.(positions.minutes(scale)) {
                 div.label {}
                 div.track {
                     @for (x, hour) in hours { span.hour.(positions.x(*x)) { (hour) } }

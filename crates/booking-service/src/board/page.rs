@@ -51,9 +51,6 @@ pub fn show(page: &PageContext, board: &Board, content: &Content, show: Show) ->
         kiosk::show(&drawing, content, &sections, number, &mut positions)
     } else {
         let body = html! {
-            nav.board aria-label=(page.text("board")) {
-                @for (address, key) in links(board) { a href=(address) { (page.text(key)) } " " }
-            }
             (tools(page, board, &timetable))
             @if let Some(place) = &board.place {
                 p { (page.format("board-only", &[("place", place.as_str().into())])) }
@@ -74,33 +71,38 @@ pub fn show(page: &PageContext, board: &Board, content: &Content, show: Show) ->
     let html = if is_kiosk {
         HtmlPage { language: page.language, ..HtmlPage::new(&title, body) }
     } else {
-        page.page(&title, body)
+        HtmlPage { actions: links(page, board), ..page.page(&title, body) }
     };
     HtmlPage { head, style: &style, ..html }.reply(StatusCode::OK).with(header::VARY, "Accept-Language")
 }
 
-fn links(board: &Board) -> Vec<(String, &'static str)> {
+/// Other days, and the other view.
+fn links(page: &PageContext, board: &Board) -> Markup {
     let address = |day: Option<NaiveDate>, view| day.map(|day| Board::address(day, view, board.place.as_deref()));
-    let (days, other) = match board.view {
-        View::Day => (Days::new(1), (View::Week, "board-week")),
-        View::Week => (Days::new(7), (View::Day, "board-day")),
-    };
-    let links = [
+    let days = if board.view == View::Day { Days::new(1) } else { Days::new(7) };
+    let others = [
         (address(board.day.checked_sub_days(days), board.view), "board-previous"),
         (address(Some(board.today), board.view), "today"),
         (address(board.day.checked_add_days(days), board.view), "board-next"),
-        (address(Some(board.day), other.0), other.1),
-        (board.place.as_ref().map(|_| Board::address(board.day, board.view, None)), "board-all-places"),
-        ((board.view == View::Day).then(|| "#events".to_owned()), "board-as-table"),
     ];
-    links.into_iter().filter_map(|(address, text)| Some((address?, text))).collect()
+    let views = [(View::Day, "board-day"), (View::Week, "board-week")];
+    html! {
+        nav.seg.small aria-label=(page.text("board")) {
+            @for (view, key) in views {
+                a href=[address(Some(board.day), view)] aria-current=[(view == board.view).then_some("page")] { (page.text(key)) }
+            }
+        }
+        nav.seg.small aria-label=(page.text("board-other-days")) {
+            @for (address, key) in others { @if let Some(address) = address { a href=(address) { (page.text(key)) } } }
+        }
+    }
 }
 
 /// Goes to a day, a place, or both.
 fn tools(page: &PageContext, board: &Board, timetable: &Timetable<'_>) -> Markup {
     let names: BTreeSet<_> = timetable.places.iter().map(|place| place.name).collect();
     html! {
-        form.tools action="/board" {
+        form.actions.tools action="/board" {
             label { (page.text("board-day")) input type="date" name="day" value=(board.day); }
             label {
                 (page.text("board-place"))
@@ -110,6 +112,8 @@ fn tools(page: &PageContext, board: &Board, timetable: &Timetable<'_>) -> Markup
             datalist #places { @for name in names.iter().take(MAX_NAMES) { option value=(name); } }
             @if board.view == View::Week { input type="hidden" name="view" value="week"; }
             button { (page.text("board-show")) }
+            @if board.place.is_some() { a href=(Board::address(board.day, board.view, None)) { (page.text("board-all-places")) } }
+            @if board.view == View::Day { a href="#events" { (page.text("board-as-table")) } }
         }
     }
 }

@@ -40,12 +40,14 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
             @if lists.iter().all(|(_, summaries, _)| summaries.is_empty()) { p { (visit.text("deleted-nothing")) } }
             @for (subject, summaries, next) in lists.iter().filter(|(_, summaries, _)| !summaries.is_empty()) {
                 h2 { (visit.text(subject.segment())) }
-                ul.list { @for summary in summaries {
+                div.card { ul.rows.named { @for summary in summaries {
                     li {
-                        a href=(subject.page(summary.id)) { b { (summary.name) } }
-                        @if let Some(at) = summary.deleted_at { (deleted(&visit, *subject, summary, at)) }
+                        div {
+                            a href=(subject.page(summary.id)) { (summary.name) }
+                            @if let Some(at) = summary.deleted_at { (deleted(&visit, *subject, summary, at)) }
+                        }
                     }
-                } }
+                } } }
                 @if let Some(next) = next {
                     @let parameters = [("kind", subject.segment()), ("after", next.as_str())];
                     p { a href=(address("/deleted", &parameters)) rel="next" { (visit.text("next-rows")) " →" } }

@@ -12,7 +12,7 @@ use service_kit::{
     error::{Error, Failure},
     history::Action,
     http::{Form, Reply, form::request},
-    page::{FormPage, Input, address, is_local, see_deleted_from, see_other},
+    page::{FormPage, Icon, Input, address, is_local, labelled_icon, see_deleted_from, see_other},
 };
 
 use super::{
@@ -27,7 +27,7 @@ use crate::{
     club::Club,
     events::{
         self, RequestEventTag, RequestSchedule, attendance, changes,
-        queries::{EventDetail, Schedule, check_admin_or_privileged, find, get},
+        queries::{EventDetail, Row, Schedule, check_admin_or_privileged, find, get},
     },
     groups::EVERYONE,
     ical,
@@ -61,62 +61,83 @@ fn page(
     let here = format!("/events/{id}");
     let tag_form = FormPage { page: visit.page(), values: typed, problem, aliases: &[] };
     let body = html! {
-        p {
-            b { (visit.span(row.starts_at, row.ends_at)) } br;
-            (row.place) @if !event.room.row.verified { " " small { (visit.text("not-confirmed")) } }
-        }
-        (repetition::dates(&dates, row, visit))
-        @if may_answer {
-            h2 { (visit.text("my-answer")) }
-            (answer_form(row, mine, &here, visit, false))
-            @if row.series_id.is_some() {
-                p { (visit.text("answer-later")) }
-                (answer_form(row, mine, &here, visit, true))
+        div.split {
+            div {
+                section.card {
+                    dl.facts {
+                        dt { (labelled_icon(Icon::Clock, &visit.text("when"))) }
+                        dd { b { (visit.span(row.starts_at, row.ends_at)) } }
+                        dt { (labelled_icon(Icon::Pin, &visit.text("where"))) }
+                        dd {
+                            (row.place)
+                            @if !event.room.row.verified { " " span.badge.warn { (visit.text("not-confirmed")) } }
+                            @if row.shared { " " span.badge title=(visit.text("shared-hint")) { (visit.text("shared")) } }
+                        }
+                        dt { (labelled_icon(Icon::People, &visit.text("group"))) }
+                        dd {
+                            a href={ "/groups/" (row.group_id) } { (event.group.row.name) }
+                            @if row.open { " " span.badge title=(visit.text("open-hint")) { (visit.text("open")) } }
+                        }
+                        @if !dates.is_empty() {
+                            dt { (labelled_icon(Icon::Repeat, &visit.text("series"))) }
+                            dd { (repetition::dates(&dates, row, visit)) }
+                        }
+                    }
+                }
+                @if may_answer { (own_answer(row, mine, &here, visit)) }
+                @if !row.description.is_empty() {
+                    h2 { (visit.text("about-event")) }
+                    p.text { (row.description) }
+                }
+                h2 { (visit.text("who-comes")) }
+                (answers(&event, &people, visit))
+                (history::section(conn, me, visit, Subject::Event, id)?)
+            }
+            aside {
+                section.card {
+                    h2 { (visit.text("calendar")) }
+                    p { a href=(google_calendar(&event)) rel="noreferrer" { (visit.text("google-calendar")) } }
+                    p { a href={ (here) "/calendar.ics" } download { (visit.text("calendar-file")) } }
+                }
+                section.card {
+                    h2 { (visit.text("admins")) }
+                    p { (people.list(&event.admins, visit)) }
+                    @if let Some(creator) = row.created_by.filter(|creator| !event.admins.contains(creator)) {
+                        p.mute { (visit.text("created-by")) ": " (people.display_name(creator)) }
+                    }
+                }
+                section.card {
+                    h2 { (visit.text("tags")) }
+                    p { @for tag in &event.tags { a.badge href=(address("/events", &[("tag", &tag.name)])) { "#" (tag.name) } " " } }
+                    (tag_form.refusal())
+                    (tag_form.form(&format!("{here}/tags"), None, &html! {
+                        (tag_form.input(Input { name: "name", label: &visit.text("new-tag"), max_length: Some(16), ..Input::default() }))
+                        button.small { (visit.text("add")) }
+                    }))
+                }
             }
         }
-        @if !row.description.is_empty() { p.text { (row.description) } }
-        (facts(&event, &people, visit))
-        h2 { (visit.text("who-comes")) }
-        (answers(&event, &people, visit))
-        h2 { (visit.text("tags")) }
-        p { @for tag in &event.tags { a href=(address("/events", &[("tag", &tag.name)])) { "#" (tag.name) } " " } }
-        (tag_form.refusal())
-        (tag_form.form(&format!("{here}/tags"), None, &html! {
-            div.row {
-                (tag_form.input(Input { name: "name", label: &visit.text("new-tag"), max_length: Some(16), ..Input::default() }))
-            }
-            button { (visit.text("add")) }
-        }))
-        h2 { (visit.text("calendar")) }
-        p.actions {
-            a href={ (here) "/calendar.ics" } download { (visit.text("calendar-file")) }
-            a href=(google_calendar(&event)) rel="noreferrer" { (visit.text("google-calendar")) }
-        }
-        p.actions {
-            a href=(address("/events/new", &[("copy", &id.to_string())])) { (visit.text("duplicate")) }
-            @if may_change {
-                a href={ (here) "/edit" } { (visit.text("edit")) }
-                a href={ (here) "/delete" } { (visit.text("delete")) }
-            }
-        }
-        (history::section(conn, me, visit, Subject::Event, id)?)
     };
-    Ok(visit.reply(&row.name, body))
+    let actions = html! {
+        @if may_change { a.button href={ (here) "/edit" } { (visit.text("edit")) } }
+        a.button href=(address("/events/new", &[("copy", &id.to_string())])) { (visit.text("duplicate")) }
+        @if may_change { a.button.danger href={ (here) "/delete" } { (visit.text("delete")) } }
+    };
+    Ok(visit.reply_with_actions(&row.name, actions, body))
 }
 
-fn facts(event: &EventDetail, people: &People, visit: &Visit) -> Markup {
-    let row = &event.row;
+fn own_answer(row: &Row, mine: Option<Schedule>, here: &str, visit: &Visit) -> Markup {
+    let waits = mine == Some(Schedule::Pending) && row.ends_at > visit.now;
     html! {
-        dl {
-            dt { (visit.text("group")) }
-            dd { a href={ "/groups/" (row.group_id) } { (event.group.row.name) } }
-            @if row.open { dt { (visit.text("open")) } dd { (visit.text("open-hint")) } }
-            @if row.shared { dt { (visit.text("shared")) } dd { (visit.text("shared-hint")) } }
-            dt { (visit.text("admins")) }
-            dd { (people.list(&event.admins, visit)) }
-            @if let Some(creator) = row.created_by.filter(|creator| !event.admins.contains(creator)) {
-                dt { (visit.text("created-by")) }
-                dd { (people.display_name(creator)) }
+        section.card.todo[waits] {
+            h2 {
+                (visit.text("my-answer"))
+                @if waits { " " span.badge { (visit.text("not-answered-yet")) } }
+            }
+            (answer_form(row, mine, here, visit, false))
+            @if row.series_id.is_some() {
+                p.mute { (visit.text("answer-later")) }
+                (answer_form(row, mine, here, visit, true))
             }
         }
     }
@@ -127,14 +148,21 @@ fn answers(event: &EventDetail, people: &People, visit: &Visit) -> Markup {
         event.answers.iter().filter(|(_, answer)| *answer == schedule).map(|(user, _)| *user).collect()
     };
     let is_for_all = event.row.group_id == EVERYONE;
+    let kinds = [
+        (Schedule::Attendance, "badge good", "answer-attendance"),
+        (Schedule::Absent, "badge", "answer-absent"),
+        (Schedule::Pending, "badge", "not-answered-yet"),
+    ];
     html! {
-        @for (schedule, key) in [(Schedule::Attendance, "come"), (Schedule::Absent, "do-not-come"), (Schedule::Pending, "not-known")] {
-            @let users = of(schedule);
-            @if !users.is_empty() {
-                p {
-                    b { (visit.count(key, users.len())) }
-                    // All members of the club are no news.
-                    @if !(is_for_all && schedule == Schedule::Pending) { ": " (people.list(&users, visit)) }
+        @if event.answers.is_empty() { p.empty { (visit.text("nobody-yet")) } } @else {
+            div.card {
+                @for (schedule, class, key) in kinds {
+                    @let users = of(schedule);
+                    @if !users.is_empty() {
+                        h3 { (visit.text(key)) " " span class=(class) { (users.len()) } }
+                        // All members of the club are no news.
+                        @if !(is_for_all && schedule == Schedule::Pending) { p { (people.list(&users, visit)) } }
+                    }
                 }
             }
         }

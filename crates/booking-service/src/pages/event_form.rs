@@ -300,10 +300,8 @@ pub(super) fn show(
             }
             (dates.list)
             h2 { (text("where")) }
-            p.faint { (summary(values, visit)) }
-            (form.select("room", &text("room"), None, &rooms.choices))
-            (form.input(Input { name: "place", label: &text("other-place"), max_length: Some(32),
-                hint: Some(&text("other-place-hint")), ..Input::default() }))
+            p.mute { (summary(values, visit)) }
+            (rooms.fields(&form, visit))
             h2 { (text("what")) }
             (form.input(Input { name: "name", label: &text("name"), max_length: Some(32), is_required: true, ..Input::default() }))
             (form.text_area(Input { name: "description", label: &text("description"), max_length: Some(10_000), ..Input::default() }))
@@ -312,7 +310,7 @@ pub(super) fn show(
             (form.input(Input { name: "tags", label: &text("tags"), hint: Some(&text("tags-hint")), ..Input::default() }))
             (form.input(Input { name: "admins", label: &text("admins"), hint: Some(&text("names-hint")), is_required: true, ..Input::default() }))
             div.actions {
-                button.main { (text(if event.is_some() { "save" } else { "book" })) }
+                button.primary { (text(if event.is_some() { "save" } else { "book" })) }
                 a href={ @if let Some(event) = event { "/events/" (event.row.id) } @else { "/" } } { (text("cancel")) }
             }
         }))
@@ -326,7 +324,7 @@ pub fn time_fields(form: &FormPage<'_>, visit: &Visit) -> Markup {
         form.input(Input { name, label: &visit.text(key), kind: Some(kind), is_required, hint, ..Input::default() })
     };
     html! {
-        div.row {
+        div.line {
             (field("date", "date", "date", true, None))
             (field("from", "from", "time", true, None))
             (field("until", "until", "time", true, Some(&visit.text("until-hint"))))

@@ -1,6 +1,9 @@
 //! The list of events by month.
 
-use actix_web::{HttpRequest, http::StatusCode};
+use actix_web::{
+    HttpRequest,
+    http::{StatusCode, header},
+};
 use chrono::{Datelike as _, Months, NaiveDate};
 use common::{
     input::{Id, Text},
@@ -13,20 +16,20 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::{Error, Failure},
-    http::{Form, Reply, query},
-    page::{FormPage, Input, address, hidden},
+    http::{Form, HtmlPage, Reply, query},
+    page::{FormPage, Icon, Input, address, hidden, icon},
 };
 
 use super::{
     choices::group_choices,
-    queries,
+    month, queries,
     visit::{Visit, day_of},
 };
 use crate::{
     auth::{Caller, SignedIn},
     events::{
         parse_filter,
-        queries::{Order, Position, Row, load_rows, searched_part},
+        queries::{Order, Position, Row, Schedule, load_rows, searched_part},
         search,
         selection::{Criterion, Selection},
     },
@@ -74,34 +77,48 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         };
         let of_month = |month: NaiveDate| part(month, "");
         let shown = |month: NaiveDate| visit.language.month(month);
-        let first_coming = rows.iter().position(|row| row.ends_at > visit.now);
-        let (mut day, last) = (None, next.pred_opt().unwrap_or(next));
+        let day_of = |row: &Row| visit.local(row.starts_at).date();
+        let first_coming = rows.iter().find(|row| row.ends_at > visit.now).map(day_of);
+        let first_day = first_coming.and_then(|day| rows.iter().position(|row| day_of(row) == day));
+        let last = next.pred_opt().unwrap_or(next);
         let searched_to = end.map_or_else(|| shown(last), |(at, _)| visit.language.date(visit.local(at).date()));
+        let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
+        let answers = queries::answers_of(conn, me.id, &ids)?;
+        let answer_to = |row: &Row| answers.get(&row.id).copied();
+        let listed: Vec<_> = rows.iter().map(|row| (row, answer_badge(answer_to(row), &visit))).collect();
+        // A part of a month would look like all of it.
+        let is_whole = words.is_empty() && after.is_none() && !is_cut;
         let body = html! {
-            p.actions {
-                @if words.is_empty() {
-                    a href=(of_month(previous)) rel="prev" { "← " (shown(previous)) }
-                    a href="/events#today" { (visit.text("today")) }
-                    a href=(of_month(next)) rel="next" { (shown(next)) " →" }
-                }
-                a.button href="/events/new" { (visit.text("book-a-room")) }
-            }
             (search_form(conn, me, &visit, &typed, problem.as_ref())?)
-            @if !words.is_empty() {
+            @if words.is_empty() {
+                div.head {
+                    h2 { (shown(month)) }
+                    nav.seg.small aria-label=(visit.text("month")) {
+                        a href=(of_month(previous)) rel="prev" { "← " (shown(previous)) }
+                        a href="/events#today" { (visit.text("today")) }
+                        a href=(of_month(next)) rel="next" { (shown(next)) " →" }
+                    }
+                }
+                @if is_whole { (month::table(month, &rows, answer_to, &visit)) }
+            } @else {
                 p { (visit.format("searched-months", &[("from", shown(month).into()), ("to", searched_to.as_str().into())])) }
                 p.actions {
                     a href=(of_month(previous)) rel="prev" { "← " (visit.text("search-earlier")) }
                     @if end.is_none() { a href=(of_month(next)) rel="next" { (visit.text("search-later")) " →" } }
                 }
             }
-            @if rows.is_empty() { p { (visit.text("no-events")) } }
-            @for (number, row) in rows.iter().enumerate() {
-                @let date = visit.local(row.starts_at).date();
-                @if Some(number) == first_coming { div #today tabindex="-1" {} }
-                @if day.replace(date) != Some(date) { h2 { (visit.time(date)) } }
-                (event_row(row, &visit, false))
+            @if rows.is_empty() { p.empty #today tabindex="-1" { (visit.text("no-events")) } }
+            @else {
+                @let (earlier, coming) = listed.split_at(first_day.unwrap_or(listed.len()));
+                @if first_day.is_some() { div #today tabindex="-1" { (by_day(coming, &visit)) } }
+                @if !earlier.is_empty() {
+                    details open[first_day.is_none()] {
+                        summary { (visit.text("already-over")) }
+                        (by_day(earlier, &visit))
+                    }
+                }
+                @if first_day.is_none() { div #today tabindex="-1" {} }
             }
-            @if first_coming.is_none() { div #today tabindex="-1" {} }
             @if let Some((at, id)) = end {
                 p { a href=(part(month, &format!("{} {id}", at.0))) { (visit.text("next-rows")) } }
             }
@@ -111,8 +128,12 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         } else {
             visit.text("events")
         };
+        let actions = html! {
+            a.button.primary href="/events/new" { (icon(Icon::Plus)) (visit.text("book-a-room")) }
+        };
         let status = if problem.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-        Ok(visit.reply_with(status, &title, body))
+        let page = HtmlPage { actions, style: month::STYLE, ..visit.page().page(&title, body) };
+        Ok(page.reply(status).with(header::VARY, "Accept-Language"))
     })
     .await
 }
@@ -157,16 +178,21 @@ fn search_form(
     Ok(html! {
         form role="search" action="/events" {
             @if !typed.get("month").is_empty() { (hidden("month", typed.get("month"))) }
-            (form.input(Input { name: "search", label: &text("search"), kind: Some("search"),
-                max_length: Some(MAX_SEARCH), hint: Some(&text("search-hint")), ..Input::default() }))
-            details open[is_filtered] {
-                summary { (text("filters")) }
-                (form.select("group", &text("group"), None, &groups))
-                (form.input(Input { name: "tag", label: &text("tag"), max_length: Some(16), suggestions: &tags, ..Input::default() }))
-            }
+            @for message in form.errors_of("search") { p.error #f-search-error { (message) } }
             div.actions {
+                label.vh for="f-search" { (text("search")) }
+                input #f-search type="search" name="search" value=(typed.get("search")) maxlength=(MAX_SEARCH)
+                    placeholder=(text("search-hint")) aria-invalid=[problem.map(|_| "true")]
+                    aria-describedby=[problem.map(|_| "f-search-error")];
                 button { (text("search")) }
                 @if is_filtered || !typed.get("search").is_empty() { a href="/events" { (text("all-events")) } }
+            }
+            details open[is_filtered] {
+                summary { (text("filters")) }
+                div.line {
+                    (form.select("group", &text("group"), None, &groups))
+                    (form.input(Input { name: "tag", label: &text("tag"), max_length: Some(16), suggestions: &tags, ..Input::default() }))
+                }
             }
         }
     })
@@ -188,12 +214,43 @@ fn criterion(conn: &mut AnyConnection, typed: &Form) -> Result<Criterion, Error>
     if filter.is_empty() { Ok(Criterion::All) } else { Ok(Criterion::Matching(parse_filter(&filter.join(" && "))?)) }
 }
 
-/// An event in a list, with or without its day.
-pub fn event_row(row: &Row, visit: &Visit, has_day: bool) -> Markup {
+/// Events in the order of their starts, below the day of each. The markup stands at the end of a row.
+pub fn by_day(events: &[(&Row, Markup)], visit: &Visit) -> Markup {
+    let day = |(row, _): &(&Row, Markup)| visit.local(row.starts_at).date();
     html! {
-        p {
-            @if has_day { (visit.span(row.starts_at, row.ends_at)) } @else { (visit.hours(row.starts_at, row.ends_at)) }
-            " " a href={ "/events/" (row.id) } { (row.name) } " " small { (row.place) }
+        div.card {
+            @for events in events.chunk_by(|one, other| day(one) == day(other)) {
+                @let date = day(&events[0]);
+                h3 #{ "d-" (date) } { (heading(date, visit)) }
+                ul.rows { @for (row, state) in events {
+                    li { time { (visit.hours(row.starts_at, row.ends_at)) } (what(row)) (state) }
+                } }
+            }
         }
     }
+}
+
+/// A day, with its year if that is not the present one.
+fn heading(day: NaiveDate, visit: &Visit) -> Markup {
+    let today = visit.today();
+    html! {
+        @if day == today { (visit.text("today")) (visit.language.separator()) }
+        @if day.year() == today.year() { (visit.time(day)) } @else { time datetime=(day) { (visit.language.day(day)) } }
+    }
+}
+
+/// The name and the place of an event in a row.
+pub fn what(row: &Row) -> Markup {
+    html! { div { a href={ "/events/" (row.id) } { (row.name) } small { (row.place) } } }
+}
+
+/// The caller's answer to an event.
+pub fn answer_badge(answer: Option<Schedule>, visit: &Visit) -> Markup {
+    let (class, key) = match answer {
+        None => return html! { i {} },
+        Some(Schedule::Attendance) => ("badge good", "answer-attendance"),
+        Some(Schedule::Absent) => ("badge", "answer-absent"),
+        Some(Schedule::Pending) => ("badge", "not-answered-yet"),
+    };
+    html! { span class=(class) { (visit.text(key)) } }
 }

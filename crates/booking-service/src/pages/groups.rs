@@ -12,11 +12,11 @@ use service_kit::{
     database::{AnyConnection, PageBounds, types::DbUuid},
     error::{Error, Failure},
     http::{Form, Reply, form::request},
-    page::{FormPage, Input, address, button, see_deleted_from, see_other},
+    page::{FormPage, Icon, Input, address, button, icon, see_deleted_from, see_other},
 };
 
 use super::{
-    events::event_row,
+    events::by_day,
     history::{self, Subject},
     people::{self, People},
     visit::{Visit, or_form_again},
@@ -47,19 +47,23 @@ pub async fn list(visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
         let (mine, others): (Vec<_>, Vec<_>) =
             all.iter().partition(|(group, _)| mine.iter().any(|(.., own)| own == group));
         let body = html! {
-            p.actions { a.button href="/groups/new" { (visit.text("new-group")) } }
             h2 { (visit.text("my-groups")) }
             (links(&mine))
             h2 { (visit.text("other-groups")) }
             (links(&others))
         };
-        Ok(visit.reply(&visit.text("groups"), body))
+        let actions = html! { a.button.primary href="/groups/new" { (icon(Icon::Plus)) (visit.text("new-group")) } };
+        Ok(visit.reply_with_actions(&visit.text("groups"), actions, body))
     })
     .await
 }
 
 fn links(groups: &[&(DbUuid, String)]) -> Markup {
-    html! { ul { @for (id, name) in groups { li { a href={ "/groups/" (id) } { (name) } } } } }
+    html! {
+        @if !groups.is_empty() {
+            div.card { ul.rows.named { @for (id, name) in groups { li { a href={ "/groups/" (id) } { (name) } } } } }
+        }
+    }
 }
 
 /// One group.
@@ -79,30 +83,39 @@ fn page(conn: &mut AnyConnection, me: &Caller, visit: &Visit, id: DbUuid) -> Res
     let events = load_rows(conn, &selection, Order::Start, &PageBounds { after: None, rows: MAX_EVENTS })?;
     let may_change = check_may_change(conn, id, group.row.kind, me).is_ok();
     let is_member = group.members.binary_search(&me.id).is_ok();
+    let events: Vec<_> = events.iter().map(|row| (row, html! { i {} })).collect();
     let body = html! {
         @if !group.row.description.is_empty() { p.text { (group.row.description) } }
-        @if group.row.open {
-            p {
-                @if is_member { (button(&format!("/groups/{id}/leave"), &[], &visit.text("leave"), None)) }
-                @else { (button(&format!("/groups/{id}/join"), &[], &visit.text("join"), None)) }
+        div.split {
+            div {
+                h2 { (visit.text("events")) }
+                @if events.is_empty() { p.empty { (visit.text("no-events")) } } @else { (by_day(&events, visit)) }
+                p { a href=(address("/events", &[("group", &id.to_string())])) { (visit.text("all-events")) } }
+                (history::section(conn, me, visit, Subject::Group, id)?)
+            }
+            aside {
+                section.card {
+                    h2 { (visit.count("members", group.members.len())) }
+                    @if id != EVERYONE { p { (people.list(&group.members, visit)) } }
+                }
+                @if !group.admins.is_empty() {
+                    section.card { h2 { (visit.text("admins")) } p { (people.list(&group.admins, visit)) } }
+                }
+                @if !may_change && group.row.kind != MADE_HERE { p.mute { (visit.text("directory-group")) } }
             }
         }
-        h2 { (visit.text("events")) }
-        @if events.is_empty() { p { (visit.text("no-events")) } }
-        @for row in &events { (event_row(row, visit, true)) }
-        p { a href=(address("/events", &[("group", &id.to_string())])) { (visit.text("all-events")) } }
-        h2 { (visit.count("members", group.members.len())) }
-        @if id != EVERYONE { p { (people.list(&group.members, visit)) } }
-        @if !group.admins.is_empty() { p.faint { (visit.text("admins")) ": " (people.list(&group.admins, visit)) } }
-        @if may_change {
-            p.actions {
-                a href={ "/groups/" (id) "/edit" } { (visit.text("edit")) }
-                a href={ "/groups/" (id) "/delete" } { (visit.text("delete")) }
-            }
-        } @else if group.row.kind != MADE_HERE { p.faint { (visit.text("directory-group")) } }
-        (history::section(conn, me, visit, Subject::Group, id)?)
     };
-    Ok(visit.reply(&group.row.name, body))
+    let actions = html! {
+        @if group.row.open {
+            @if is_member { (button(&format!("/groups/{id}/leave"), &[], &visit.text("leave"), None)) }
+            @else { (button(&format!("/groups/{id}/join"), &[], &visit.text("join"), None)) }
+        }
+        @if may_change {
+            a.button href={ "/groups/" (id) "/edit" } { (visit.text("edit")) }
+            a.button.danger href={ "/groups/" (id) "/delete" } { (visit.text("delete")) }
+        }
+    };
+    Ok(visit.reply_with_actions(&group.row.name, actions, body))
 }
 
 /// Joins.
@@ -226,7 +239,7 @@ fn form_page(
             (form.text_area(Input { name: "members", label: &text("members-names"), hint: Some(&text("names-hint")), ..Input::default() }))
             (form.input(Input { name: "admins", label: &text("admins"), hint: Some(&text("names-hint")), is_required: true, ..Input::default() }))
             div.actions {
-                button.main { (text("save")) }
+                button.primary { (text("save")) }
                 a href={ @if let Some(group) = group { "/groups/" (group.row.id) } @else { "/groups" } } { (text("cancel")) }
             }
         }))

@@ -103,7 +103,7 @@ pub fn section(
     let tag = revert_tag(conn, me, visit, subject, id)?;
     Ok(html! {
         h2 { (visit.text("history")) }
-        (sentences(conn, visit, &rows, true, tag.as_deref())?)
+        div.card { (sentences(conn, visit, &rows, true, tag.as_deref())?) }
         @if has_more { p { a href={ (subject.page(id)) "/history" } { (visit.text("all-changes")) } } }
     })
 }
@@ -221,7 +221,7 @@ fn page(
             None => p { a href=(here) { (summary.name) } },
         }
         h2 { (visit.text("history")) }
-        (sentences(conn, visit, &rows, before.is_none(), tag.as_deref())?)
+        div.card { (sentences(conn, visit, &rows, before.is_none(), tag.as_deref())?) }
         @if let Some(last) = last {
             p { a href=(address(&format!("{here}/history"), &[("before", &last)])) rel="next" { (visit.text("earlier")) " →" } }
         }
@@ -262,7 +262,7 @@ fn in_another_group(
         None,
         &html! {
             (form.select("groupId", &visit.text("another-group"), None, &groups))
-            button { (visit.text("restore")) }
+            div.actions { button.primary { (visit.text("restore")) } }
         },
     ))
 }

@@ -39,22 +39,26 @@ fn page(conn: &mut AnyConnection, visit: &Visit, values: &Form, problem: Option<
     let body = html! {
         p { (visit.text("invitations-about")) }
         (form.refusal())
-        ul.list { @for invitation in &invitations {
-            li {
-                (visit.format("invitation-used", &[("used", invitation.used.into()), ("uses", invitation.uses.into())])) " "
-                @if invitation.privileged { b { (visit.text("privileged")) } " " }
-                (button(&format!("/invitations/{}/delete", invitation.id), &[], &visit.text("delete"), None))
-                small { (visit.format("valid-until", &[("at", visit.moment(invitation.expires_at).into())])) }
-            }
-        } }
+        @if !invitations.is_empty() {
+            div.card { ul.rows.named { @for invitation in &invitations {
+                li {
+                    div {
+                        (visit.format("invitation-used", &[("used", invitation.used.into()), ("uses", invitation.uses.into())]))
+                        @if invitation.privileged { " " span.badge.accent { (visit.text("privileged")) } }
+                        small { (visit.format("valid-until", &[("at", visit.moment(invitation.expires_at).into())])) }
+                    }
+                    (button(&format!("/invitations/{}/delete", invitation.id), &[], &visit.text("delete"), None))
+                }
+            } } }
+        }
         h2 { (visit.text("new-invitation")) }
         (form.form("/invitations", None, &html! {
-            div.row {
+            div.line {
                 (number("uses", visit.text("invitation-uses")))
                 (number("days", visit.text("invitation-days")))
             }
             (form.check_box("privileged", &visit.text("invitation-privileged"), None))
-            button { (visit.text("make-invitation")) }
+            div.actions { button.primary { (visit.text("make-invitation")) } }
         }))
     };
     Ok(visit.reply(&visit.text("invitations"), body))
@@ -78,7 +82,7 @@ pub async fn create(visit: Visit, club: Club, who: Privileged, form: Form) -> Re
                         input #link readonly value=(address);
                     }
                     (code(&address)?)
-                    p { a.button href="/invitations" { (visit.text("done")) } }
+                    p { a.button.primary href="/invitations" { (visit.text("done")) } }
                 };
                 Ok(visit.reply_with(StatusCode::CREATED, &visit.text("new-invitation"), body).secret())
             })

@@ -46,7 +46,7 @@ fn page(
     let address = nonce.map(|nonce| ical::address(club, me.id, &nonce));
     let form = FormPage { page: visit.page(), values, problem, aliases: &[] };
     let body = html! {
-        p { "@" (user.name) @if user.privileged { " " small { (visit.text("privileged")) } } }
+        p.mute { "@" (user.name) @if user.privileged { " " span.badge.accent { (visit.text("privileged")) } } }
         h2 #calendar { (visit.text("calendar-feed")) }
         (feed(address.as_deref(), visit))
         h2 #tokens { (visit.text("tokens")) }
@@ -71,7 +71,7 @@ fn feed(address: Option<&str>, visit: &Visit) -> Markup {
                     label for="feed" { (visit.text("feed-address")) }
                     input #feed readonly value=(address);
                 }
-                p.actions { a.button href={ "webcal://" (webcal) } { (visit.text("subscribe")) } }
+                p.actions { a.button.primary href={ "webcal://" (webcal) } { (visit.text("subscribe")) } }
                 details {
                     summary { (visit.text("renew-feed")) }
                     p { (visit.text("renew-feed-about")) }
@@ -90,21 +90,25 @@ fn own_tokens(conn: &mut AnyConnection, me: &Caller, visit: &Visit) -> Result<Ma
     let tokens = tokens::of_user(conn, me.id)?;
     let day = |at: DbTimestamp| visit.language.date(visit.local(at).date());
     Ok(html! {
-        ul.list { @for token in &tokens {
-            li {
-                b { (token.name) } " (" (visit.text(scope_key(token.scope))) ") "
-                (button(&format!("/me/tokens/{}/revoke", token.id), &[], &visit.text("revoke"), None))
-                small {
-                    (visit.format("made-at", &[("at", day(token.created_at).into())]))
-                    @if let Some(at) = token.expires_at {
-                        (visit.language.separator()) (visit.format("valid-until", &[("at", day(at).into())]))
+        @if !tokens.is_empty() {
+            div.card { ul.rows.named { @for token in &tokens {
+                li {
+                    div {
+                        b { (token.name) } " " span.badge { (visit.text(scope_key(token.scope))) }
+                        small {
+                            (visit.format("made-at", &[("at", day(token.created_at).into())]))
+                            @if let Some(at) = token.expires_at {
+                                (visit.language.separator()) (visit.format("valid-until", &[("at", day(at).into())]))
+                            }
+                            @if let Some(at) = token.last_used_at {
+                                (visit.language.separator()) (visit.format("used-at", &[("at", day(at).into())]))
+                            }
+                        }
                     }
-                    @if let Some(at) = token.last_used_at {
-                        (visit.language.separator()) (visit.format("used-at", &[("at", day(at).into())]))
-                    }
+                    (button(&format!("/me/tokens/{}/revoke", token.id), &[], &visit.text("revoke"), None))
                 }
-            }
-        } }
+            } } }
+        }
     })
 }
 
@@ -121,13 +125,13 @@ fn new_token(form: &FormPage<'_>, visit: &Visit) -> Markup {
     let scopes = scopes.map(|(value, scope)| (value.to_owned(), visit.text(scope_key(scope))));
     html! {
         h3 { (visit.text("new-token")) }
-        div.row {
+        div.line {
             (form.input(Input { name: "name", label: &visit.text("name"), max_length: Some(64), is_required: true,
                 autocomplete: Some("off"), ..Input::default() }))
             (form.select("scope", &visit.text("scope"), None, &scopes))
             (form.input(Input { name: "expiresAt", label: &visit.text("expires"), kind: Some("date"), ..Input::default() }))
         }
-        button { (visit.text("make-token")) }
+        div.actions { button { (visit.text("make-token")) } }
     }
 }
 
@@ -135,14 +139,16 @@ fn own_sessions(conn: &mut AnyConnection, me: &Caller, visit: &Visit) -> Result<
     let Ok(current) = me.require_session() else { return Ok(html! {}) };
     let sessions = sessions_of(conn, me.id, visit.now.0)?;
     Ok(html! {
-        ul.list { @for session in &sessions {
+        div.card { ul.rows.named { @for session in &sessions {
             li {
-                (visit.format("signed-in-at", &[("at", visit.moment(session.created_at).into())])) " "
-                @if session.id == current { b { (visit.text("this-session")) } }
+                div {
+                    (visit.format("signed-in-at", &[("at", visit.moment(session.created_at).into())]))
+                    small { (visit.format("used-at", &[("at", visit.moment(session.last_used_at).into())])) }
+                }
+                @if session.id == current { span.badge.good { (visit.text("this-session")) } }
                 @else { (button(&format!("/me/sessions/{}/end", session.id), &[], &visit.text("end-session"), None)) }
-                small { (visit.format("used-at", &[("at", visit.moment(session.last_used_at).into())])) }
             }
-        } }
+        } } }
     })
 }
 
@@ -177,7 +183,7 @@ pub async fn create_token(visit: Visit, club: Club, who: SignedIn, form: Form) -
                 let body = html! {
                     p { (visit.text("token-once")) }
                     div.field { label for="token" { (new.name) } input #token readonly value=(token.reveal()); }
-                    p { a.button href="/me#tokens" { (visit.text("done")) } }
+                    p { a.button.primary href="/me#tokens" { (visit.text("done")) } }
                 };
                 Ok(visit.reply_with(StatusCode::CREATED, &visit.text("new-token"), body).secret())
             })

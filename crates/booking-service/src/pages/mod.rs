@@ -13,6 +13,7 @@ mod groups;
 mod history;
 mod invitations;
 mod me;
+mod month;
 mod people;
 mod poll;
 mod poll_form;
@@ -25,6 +26,7 @@ mod series_form;
 mod start;
 mod venue;
 mod visit;
+mod webhook_form;
 mod webhooks;
 
 use actix_web::web::{ServiceConfig, resource};
@@ -62,6 +64,7 @@ pub const PARAMETERS: &[&str] = &[
     "day",
     "view",
     "kind",
+    "format",
 ];
 
 /// The paths of all pages of an installation without a front end.
@@ -99,6 +102,9 @@ pub const PATHS: &[&str] = &[
     "/privileges",
     "/invitations",
     "/webhooks",
+    "/webhooks/new",
+    "/webhooks/{webhookID}/edit",
+    "/webhooks/{webhookID}/delete",
     "/me",
 ];
 
@@ -131,6 +137,10 @@ pub const FORM_PATHS: &[&str] = &[
     "/privileges",
     "/invitations",
     "/invitations/{invitationID}/delete",
+    "/webhooks/new",
+    "/webhooks/{webhookID}/edit",
+    "/webhooks/{webhookID}/delete",
+    "/webhooks/{webhookID}/secret",
     "/webhooks/{webhookID}/test",
     "/webhooks/{webhookID}/on",
     "/webhooks/{webhookID}/deliveries/{deliveryID}/retry",
@@ -189,7 +199,16 @@ fn routes_of_rooms(config: &mut ServiceConfig) {
         .service(resource("/privileges").get(rooms::privileges).post(rooms::set_privilege))
         .service(resource("/invitations").get(invitations::show).post(invitations::create))
         .service(resource("/invitations/{invitationID}/delete").post(invitations::delete))
+        .configure(routes_of_webhooks);
+}
+
+fn routes_of_webhooks(config: &mut ServiceConfig) {
+    config
         .service(resource("/webhooks").get(webhooks::show))
+        .service(resource("/webhooks/new").get(webhook_form::new).post(webhook_form::create))
+        .service(resource("/webhooks/{webhookID}/edit").get(webhook_form::edit).post(webhook_form::update))
+        .service(resource("/webhooks/{webhookID}/delete").get(webhook_form::ask_to_delete).post(webhook_form::delete))
+        .service(resource("/webhooks/{webhookID}/secret").post(webhook_form::rotate))
         .service(resource("/webhooks/{webhookID}/test").post(webhooks::test))
         .service(resource("/webhooks/{webhookID}/on").post(webhooks::switch_on))
         .service(resource("/webhooks/{webhookID}/deliveries/{deliveryID}/retry").post(webhooks::retry));

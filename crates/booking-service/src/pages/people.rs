@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
-    page::note_unknown_name,
+    page::{avatar, note_unknown_name},
 };
 
 use super::{queries, visit::Visit};
@@ -44,11 +44,10 @@ impl People {
         people.sort_unstable_by_key(|(name, display)| (display, name));
         let more = people.len().saturating_sub(MAX_NAMES);
         html! {
-            @for (n, (name, display)) in people.iter().take(MAX_NAMES).enumerate() {
-                @if n > 0 { (visit.language.separator()) }
-                span title={ "@" (name) } { (display) }
+            @for (name, display) in people.iter().take(MAX_NAMES) {
+                span.who title={ "@" (name) } { (avatar(name, display, "")) (display) }
             }
-            @if more > 0 { " " (visit.count("and-more", more)) }
+            @if more > 0 { span.mute { (visit.count("and-more", more)) } }
         }
     }
 }

@@ -76,13 +76,13 @@ fn page(
     let by_person = by_user(choices.clone());
     let respondents: Vec<_> = answers.iter().map(|answer| answer.user).collect();
     let body = html! {
-        p.faint {
+        p.mute {
             (visit.format("deadline-at", &[("at", visit.moment(row.deadline).into())])) (visit.language.separator())
             (answered(&poll.poll, visit))
         }
         @if !row.description.is_empty() { p.text { (row.description) } }
         @if let Some(event) = row.event_id {
-            p { a.button href={ "/events/" (event) } { (visit.text("poll-event")) } }
+            p { a.button.primary href={ "/events/" (event) } { (visit.text("poll-event")) } }
         }
         @if status == DraftEventStatus::Open && is_asked {
             h2 { (visit.text("my-times")) }
@@ -92,21 +92,24 @@ fn page(
         h2 { (visit.text("results")) }
         (result_table(&poll, &results, &respondents, &by_person, &people, visit))
         @if !comments.is_empty() {
-            ul { @for (user, comment) in comments.iter().take(MAX_PEOPLE) { li { b { (people.display_name(*user)) } ": " (comment) } } }
+            div.card { ul.rows.named { @for (user, comment) in comments.iter().take(MAX_PEOPLE) {
+                li { div { b { (people.display_name(*user)) } br; (comment) } }
+            } } }
         }
-        p.faint { (visit.text("admins")) ": " (people.list(&poll.poll.admins, visit)) }
-        @if is_admin {
-            p.actions {
-                @if status != DraftEventStatus::Confirmed {
-                    a.button href={ "/polls/" (id) "/confirm" } { (visit.text("confirm-a-time")) }
-                    a href={ "/polls/" (id) "/edit" } { (visit.text("edit")) }
-                }
-                a href={ "/polls/" (id) "/delete" } { (visit.text("delete")) }
-            }
-        }
+        h2 { (visit.text("admins")) }
+        p { (people.list(&poll.poll.admins, visit)) }
         (history::section(conn, me, visit, Subject::Poll, id)?)
     };
-    Ok(visit.reply(&row.name, body))
+    let actions = html! {
+        @if is_admin {
+            @if status != DraftEventStatus::Confirmed {
+                a.button.primary href={ "/polls/" (id) "/confirm" } { (visit.text("confirm-a-time")) }
+                a.button href={ "/polls/" (id) "/edit" } { (visit.text("edit")) }
+            }
+            a.button.danger href={ "/polls/" (id) "/delete" } { (visit.text("delete")) }
+        }
+    };
+    Ok(visit.reply_with_actions(&row.name, actions, body))
 }
 
 fn answer_values(mine: &[Choice], comment: Option<&Option<String>>) -> Form {
@@ -118,19 +121,24 @@ fn answer_values(mine: &[Choice], comment: Option<&Option<String>>) -> Form {
 }
 
 fn answer_fields(poll: &PollDetail, form: &FormPage<'_>, has_answered: bool, visit: &Visit) -> Markup {
+    let choices = [("yes", "slot-yes"), ("maybe", "slot-maybe"), ("no", "slot-no")];
     html! {
-        @for slot in &poll.slots {
+        ul.rows { @for slot in &poll.slots {
             @let name = format!("slot-{}", slot.id);
-            @let chosen = match form.values.get(&name) { "" => "no", chosen => chosen };
-            fieldset.choice {
-                legend { (visit.span(slot.starts_at, slot.ends_at)) }
-                @for (value, key) in [("yes", "slot-yes"), ("maybe", "slot-maybe"), ("no", "slot-no")] {
-                    label { input type="radio" name=(name) value=(value) checked[value == chosen]; " " (visit.text(key)) }
+            @let chosen = match form.values.get(&name) { "" if has_answered => "no", chosen => chosen };
+            @let span = visit.span(slot.starts_at, slot.ends_at);
+            li {
+                div { b.nowrap { (visit.time(visit.local(slot.starts_at).date())) } }
+                time { (visit.hours(slot.starts_at, slot.ends_at)) }
+                div.seg role="radiogroup" aria-label=(span) {
+                    @for (value, key) in choices {
+                        label class=(value) { input type="radio" name=(name) value=(value) checked[value == chosen]; (visit.text(key)) }
+                    }
                 }
             }
-        }
+        } }
         (form.input(Input { name: "comment", label: &visit.text("comment"), max_length: Some(500), ..Input::default() }))
-        button.main { (visit.text(if has_answered { "change-answer" } else { "answer" })) }
+        div.actions { button.primary { (visit.text(if has_answered { "change-answer" } else { "answer" })) } }
     }
 }
 
@@ -145,37 +153,58 @@ fn result_table(
     let mark = |user: &DbUuid, slot: DbUuid| {
         let choice = by_person.get(user).and_then(|choices| choices.iter().find(|choice| choice.slot == slot));
         match choice {
-            Some(Choice { maybe: false, .. }) => ("○", "slot-yes"),
-            Some(_) => ("△", "slot-maybe"),
-            None => ("×", "slot-no"),
+            Some(Choice { maybe: false, .. }) => ("badge good", "slot-yes"),
+            Some(_) => ("badge warn", "slot-maybe"),
+            None => ("mute", "slot-no"),
         }
     };
+    let percent = |n: usize| format!("{}%", n * 100 / respondents.len().max(1));
     html! {
-        div.table tabindex="0" role="region" aria-label=(visit.text("results")) {
-            table.results {
-                thead { tr {
-                    th scope="col" { (visit.text("time")) }
-                    th scope="col" { (visit.text("total")) }
-                    @for user in respondents.iter().take(MAX_PEOPLE) { th scope="col" { (people.display_name(*user)) } }
-                } }
-                tbody {
-                    @for (slot, result) in poll.slots.iter().zip(results) {
-                        tr.best[result.is_top] {
-                            th scope="row" {
-                                (visit.span(slot.starts_at, slot.ends_at))
-                                @if result.is_top { " " b { (visit.text("best")) } }
+        div.card { ul.rows { @for (slot, result) in poll.slots.iter().zip(results) {
+            li {
+                div {
+                    b.nowrap { (visit.time(visit.local(slot.starts_at).date())) } br;
+                    time { (visit.hours(slot.starts_at, slot.ends_at)) }
+                }
+                div {
+                    svg.share aria-hidden="true" {
+                        rect.y width=(percent(result.yes.len())) height="100%" {}
+                        rect.m x=(percent(result.yes.len())) width=(percent(result.maybe.len())) height="100%" {}
+                    }
+                    small {
+                        (visit.format("slot-answers", &[("yes", result.yes.len().into()), ("maybe", result.maybe.len().into())]))
+                    }
+                }
+                @if result.is_top { span.badge.good { (visit.text("best")) } } @else { i {} }
+            }
+        } } }
+        @if !respondents.is_empty() {
+            h2 { (visit.text("answers")) }
+            div.table.stick tabindex="0" role="region" aria-label=(visit.text("answers")) {
+                table.results {
+                    thead { tr {
+                        th scope="col" { (visit.text("name")) }
+                        @for slot in &poll.slots {
+                            th scope="col" {
+                                (visit.time(visit.local(slot.starts_at).date())) br; (visit.hours(slot.starts_at, slot.ends_at))
                             }
-                            td { (result.yes.len()) @if !result.maybe.is_empty() { " + " (result.maybe.len()) } }
-                            @for user in respondents.iter().take(MAX_PEOPLE) {
-                                @let (sign, key) = mark(user, slot.id);
-                                td { span title=(visit.text(key)) aria-label=(visit.text(key)) role="img" { (sign) } }
+                        }
+                    } }
+                    tbody {
+                        @for user in respondents.iter().take(MAX_PEOPLE) {
+                            tr {
+                                th scope="row" { (people.display_name(*user)) }
+                                @for slot in &poll.slots {
+                                    @let (class, key) = mark(user, slot.id);
+                                    td { span class=(class) { (visit.text(key)) } }
+                                }
                             }
                         }
                     }
                 }
             }
+            @if respondents.len() > MAX_PEOPLE { p.mute { (visit.count("and-more", respondents.len() - MAX_PEOPLE)) } }
         }
-        @if respondents.len() > MAX_PEOPLE { p.faint { (visit.count("and-more", respondents.len() - MAX_PEOPLE)) } }
     }
 }
 
@@ -259,14 +288,12 @@ fn confirm_page(
             (form.select("slotId", &visit.text("time"), None, &slots))
             button formmethod="get" formaction=(here) formnovalidate { (visit.text("show-free-rooms")) }
             (conflict(conn, &values, visit, problem)?)
-            (form.select("room", &visit.text("room"), None, &rooms.choices))
-            (form.input(Input { name: "place", label: &visit.text("other-place"), max_length: Some(32),
-                hint: Some(&visit.text("other-place-hint")), ..Input::default() }))
+            (rooms.fields(&form, visit))
             (form.select("groupId", &visit.text("group"), Some(&visit.text("group-hint")), &groups))
             (form.check_box("open", &visit.text("open"), Some(&visit.text("open-hint"))))
             (form.check_box("sharedRoom", &visit.text("shared"), Some(&visit.text("shared-hint"))))
             div.actions {
-                button.main { (visit.text("confirm")) }
+                button.primary { (visit.text("confirm")) }
                 a href={ "/polls/" (id) } { (visit.text("cancel")) }
             }
         }))

@@ -327,7 +327,7 @@ fn show(
             @if let Some(poll) = poll {
                 ul { @for slot in &poll.slots { li { (visit.span(slot.starts_at, slot.ends_at)) } } }
             }
-            div.row { (field("firstDay", "first-day", "date")) (field("days", "number-of-days", "number")) }
+            div.line { (field("firstDay", "first-day", "date")) (field("days", "number-of-days", "number")) }
             (form.input(Input { name: "times", label: &text("times"), hint: Some(&text("times-hint")), ..Input::default() }))
             button name=(SHOW_GRID) value="true" formnovalidate { (text("show-grid")) }
             (hidden(SHOWN_GRID, values.get(SHOWN_GRID)))
@@ -340,14 +340,14 @@ fn show(
             (form.check_box("open", &text("poll-open-to-all"), None))
             h2 { (text("until-when")) }
             @if is_closed { p { (text("poll-reopens")) } }
-            div.row { (field("deadlineDay", "date", "date")) (field("deadline", "time", "time")) }
+            div.line { (field("deadlineDay", "date", "date")) (field("deadline", "time", "time")) }
             @for exact in values.all(EXACT_DEADLINE) { (hidden(EXACT_DEADLINE, exact)) }
             @if poll.is_none() {
                 (form.input(Input { name: "tags", label: &text("tags"), hint: Some(&text("tags-hint")), ..Input::default() }))
             }
             (form.input(Input { name: "admins", label: &text("admins"), hint: Some(&text("names-hint")), is_required: true, ..Input::default() }))
             div.actions {
-                button.main { (text(if poll.is_some() { "save" } else { "ask" })) }
+                button.primary { (text(if poll.is_some() { "save" } else { "ask" })) }
                 a href={ @if let Some(id) = id { "/polls/" (id) } @else { "/polls" } } { (text("cancel")) }
             }
         }))

@@ -8,6 +8,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     http::Reply,
+    page::{Icon, icon},
 };
 
 use super::{queries, visit::Visit};
@@ -36,13 +37,13 @@ pub async fn list(visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
         let lists =
             [("polls-waiting", &waiting), ("polls-mine", &mine), ("polls-answered", &answered), ("polls-past", &past)];
         let body = html! {
-            p.actions { a.button href="/polls/new" { (visit.text("new-poll")) } }
             @for (key, polls) in lists {
                 h2 { (visit.text(key)) }
                 (rows(polls, &visit))
             }
         };
-        Ok(visit.reply(&visit.text("polls"), body))
+        let actions = html! { a.button.primary href="/polls/new" { (icon(Icon::Plus)) (visit.text("new-poll")) } };
+        Ok(visit.reply_with_actions(&visit.text("polls"), actions, body))
     })
     .await
 }
@@ -65,25 +66,29 @@ pub fn answered(poll: &Poll, visit: &Visit) -> String {
 
 /// Polls with their deadlines.
 pub fn rows(polls: &[Poll], visit: &Visit) -> Markup {
+    let state = |poll: &Poll| match poll.row.status(visit.now) {
+        DraftEventStatus::Open => ("badge good", "poll-open"),
+        DraftEventStatus::Closed => ("badge", "poll-closed"),
+        DraftEventStatus::Confirmed => ("badge accent", "poll-confirmed"),
+    };
     html! {
-        @if polls.is_empty() { p { (visit.text("no-polls")) } }
-        ul.list {
-            @for poll in polls {
-                li {
-                    a href={ "/polls/" (poll.row.id) } { b { (poll.row.name) } }
-                    small {
-                        (visit.text(match poll.row.status(visit.now) {
-                            DraftEventStatus::Open => "poll-open",
-                            DraftEventStatus::Closed => "poll-closed",
-                            DraftEventStatus::Confirmed => "poll-confirmed",
-                        }))
-                        (visit.language.separator())
-                        (visit.format("deadline-at", &[("at", visit.moment(poll.row.deadline).into())]))
-                        (visit.language.separator())
-                        (answered(poll, visit))
+        @if polls.is_empty() { p.mute { (visit.text("no-polls")) } } @else {
+            div.card { ul.rows.named {
+                @for poll in polls {
+                    @let (class, key) = state(poll);
+                    li {
+                        div {
+                            a href={ "/polls/" (poll.row.id) } { (poll.row.name) }
+                            small {
+                                (visit.format("deadline-at", &[("at", visit.moment(poll.row.deadline).into())]))
+                                (visit.language.separator())
+                                (answered(poll, visit))
+                            }
+                        }
+                        span class=(class) { (visit.text(key)) }
                     }
                 }
-            }
+            } }
         }
     }
 }

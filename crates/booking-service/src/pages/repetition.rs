@@ -57,10 +57,10 @@ pub fn fields(form: &FormPage<'_>, visit: &Visit) -> Markup {
         details open[repeats(form.values)] {
             summary { (visit.text("repeat")) }
             (form.select("repeat", &visit.text("repeat-how"), None, &choices))
-            div.row { (field("every", "number")) (field("times", "number")) (field("repeatUntil", "date")) }
+            div.line { (field("every", "number")) (field("times", "number")) (field("repeatUntil", "date")) }
             fieldset {
                 legend { (visit.text("repeat-days")) }
-                div.row { @for (day, name) in DAYS.into_iter().zip(visit.text("weekdays").split(' ')) {
+                div.checks { @for (day, name) in DAYS.into_iter().zip(visit.text("weekdays").split(' ')) {
                     label.check {
                         input type="checkbox" name="day" value=(day_name(day)) checked[form.values.has("day", day_name(day))];
                         " " (name)
@@ -93,7 +93,7 @@ pub fn dates(dates: &[(DbUuid, DbTimestamp, DbTimestamp)], event: &Row, visit: &
                 summary {
                     (visit.format("date-of-series", &[("number", number.into()), ("total", dates.len().into())]))
                 }
-                ol { @for (id, start, end) in dates {
+                ol.plain { @for (id, start, end) in dates {
                     li {
                         a href={ "/events/" (id) } aria-current=[(*id == event.id).then_some("page")] {
                             (visit.span(*start, *end))

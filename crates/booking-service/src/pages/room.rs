@@ -10,11 +10,12 @@ use service_kit::{
     },
     error::{Error, Failure},
     http::Reply,
+    page::{Icon, labelled_icon},
 };
 
 use super::{
     event_form,
-    events::event_row,
+    events::by_day,
     history::{self, Subject},
     people::People,
     rooms::actions,
@@ -49,26 +50,39 @@ fn page(conn: &mut AnyConnection, me: &Caller, visit: &Visit, id: DbUuid) -> Res
     let events = load_rows(conn, &Selection::new(Criterion::InRoom(id)), Order::Start, &bounds)?;
     let free = room.free_times.iter().map(|free| (DbTimestamp(free.start), DbTimestamp(free.end)));
     let free: Vec<_> = free.filter(|(_, end)| *end > visit.now).take(MAX_ROWS).collect();
+    let events: Vec<_> = events.iter().map(|event| (event, html! { i {} })).collect();
     let body = html! {
-        p {
-            b { (visit.span(row.starts_at, row.ends_at)) }
-            @if !row.verified { " " (visit.text("not-confirmed")) }
-        }
-        h2 { (visit.text("free-times")) }
-        @if free.is_empty() { p { (visit.text("fully-taken")) } }
-        ul.list { @for (start, end) in free {
-            @let start = start.max(visit.now);
-            li {
-                (visit.span(start, end)) " "
-                a href=(event_form::address(visit, start, end, Some(id))) { (visit.text("book")) }
+        div.split {
+            div {
+                h2 { (visit.text("free-times")) }
+                @if free.is_empty() { p.empty { (visit.text("fully-taken")) } } @else {
+                    div.card { ul.rows.named { @for (start, end) in free {
+                        @let start = start.max(visit.now);
+                        li {
+                            (visit.span(start, end))
+                            a.button.small href=(event_form::address(visit, start, end, Some(id))) { (visit.text("book")) }
+                        }
+                    } } }
+                }
+                h2 { (visit.text("events")) }
+                @if events.is_empty() { p.empty { (visit.text("no-events")) } } @else { (by_day(&events, visit)) }
+                (history::section(conn, me, visit, Subject::Room, id)?)
             }
-        } }
-        h2 { (visit.text("events")) }
-        @if events.is_empty() { p { (visit.text("no-events")) } }
-        @for event in &events { (event_row(event, visit, true)) }
-        p.faint { (visit.text("admins")) ": " (people.list(&room.admins, visit)) }
-        p.actions { (actions(&room.row, &room.admins, me, visit)) }
-        (history::section(conn, me, visit, Subject::Room, id)?)
+            aside {
+                section.card {
+                    dl.facts {
+                        dt { (labelled_icon(Icon::Clock, &visit.text("when"))) }
+                        dd {
+                            b { (visit.span(row.starts_at, row.ends_at)) }
+                            @if !row.verified { " " span.badge.warn { (visit.text("not-confirmed")) } }
+                        }
+                    }
+                    h2 { (visit.text("admins")) }
+                    p { (people.list(&room.admins, visit)) }
+                }
+            }
+        }
     };
-    Ok(visit.reply(&row.place, body))
+    let actions = actions(&room.row, &room.admins, me, visit);
+    Ok(visit.reply_with_actions(&row.place, actions, body))
 }

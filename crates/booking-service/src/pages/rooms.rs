@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// The most rooms in a list.
-const MAX_ROWS: usize = 100;
+const MAX_ROWS: usize = 80;
 
 /// The rooms of a month from a day on, or fewer days if there are many. The link to later ones leads to the first that is
 /// left out.
@@ -52,31 +52,44 @@ pub async fn list(req: actix_web::HttpRequest, visit: Visit, who: SignedIn) -> R
         let of = |day: NaiveDate| address("/rooms", &[("from", &day.to_string())]);
         let previous = from.checked_sub_days(Days::new(31)).unwrap_or(from);
         let body = html! {
-            p.actions {
-                a href=(of(previous)) rel="prev" { "← " (visit.text("earlier")) }
-                a href="/rooms" { (visit.text("today")) }
-                a href=(of(later)) rel="next" { (visit.text("later")) " →" }
-                @if me.privileged {
-                    a.button href="/rooms/import" { (visit.text("import-rooms")) }
-                    a href="/privileges" { (visit.text("privileges")) } " "
-                    a href="/invitations" { (visit.text("invitations")) } " "
-                    a href="/webhooks" { (visit.text("webhooks")) }
+            div.head {
+                h2 { (visit.language.date(from)) }
+                nav.seg.small aria-label=(visit.text("rooms")) {
+                    a href=(of(previous)) rel="prev" { "← " (visit.text("earlier")) }
+                    a href="/rooms" { (visit.text("today")) }
+                    a href=(of(later)) rel="next" { (visit.text("later")) " →" }
                 }
             }
-            @if rooms.is_empty() { p { (visit.text("no-rooms")) } }
-            ul.list { @for (row, admins) in rooms.iter().take(MAX_ROWS) { li { (room_row(row, admins, me, &visit)) } } }
-            @if rooms.len() > MAX_ROWS { p.faint { (visit.count("at-most", MAX_ROWS)) } }
+            @if rooms.is_empty() { p.empty { (visit.text("no-rooms")) } } @else {
+                div.card { ul.rows.named {
+                    @for (row, admins) in rooms.iter().take(MAX_ROWS) { (room_row(row, admins, me, &visit)) }
+                } }
+            }
+            @if rooms.len() > MAX_ROWS { p.mute { (visit.count("at-most", MAX_ROWS)) } }
         };
-        Ok(visit.reply(&visit.text("rooms"), body))
+        let actions = html! {
+            @if me.privileged {
+                a.button href="/privileges" { (visit.text("privileges")) }
+                a.button href="/invitations" { (visit.text("invitations")) }
+                a.button href="/webhooks" { (visit.text("webhooks")) }
+                a.button.primary href="/rooms/import" { (visit.text("import-rooms")) }
+            }
+        };
+        Ok(visit.reply_with_actions(&visit.text("rooms"), actions, body))
     })
     .await
 }
 
 fn room_row(row: &Row, admins: &[DbUuid], me: &Caller, visit: &Visit) -> Markup {
     html! {
-        a href={ "/rooms/" (row.id) } { b { (row.place) } } " " (visit.span(row.starts_at, row.ends_at)) " "
-        @if !row.verified { (visit.text("not-confirmed")) " " }
-        (actions(row, admins, me, visit))
+        li {
+            div {
+                a href={ "/rooms/" (row.id) } { (row.place) }
+                @if !row.verified { " " span.badge.warn { (visit.text("not-confirmed")) } }
+                small { (visit.span(row.starts_at, row.ends_at)) }
+            }
+            div.actions { (actions(row, admins, me, visit)) }
+        }
     }
 }
 
@@ -86,10 +99,10 @@ pub fn actions(row: &Row, admins: &[DbUuid], me: &Caller, visit: &Visit) -> Mark
     html! {
         @if me.privileged {
             @let (verified, key) = if row.verified { ("false", "withdraw") } else { ("true", "verify") };
-            (button(&format!("{here}/verified"), &[("verified", verified)], &visit.text(key), None)) " "
+            (button(&format!("{here}/verified"), &[("verified", verified)], &visit.text(key), None))
         }
         @if me.privileged || admins.contains(&me.id) {
-            a href={ (here) "/delete" } { (visit.text("delete")) }
+            a.button.danger href={ (here) "/delete" } { (visit.text("delete")) }
         }
     }
 }
@@ -159,7 +172,7 @@ fn import_page(visit: &Visit, table: &[u8], problem: Option<&Problem>) -> Reply 
                 label for="table" { (visit.text("table")) }
                 input #table type="file" name=(TABLE) accept=".csv,text/csv" required;
             }
-            button.main { (visit.text("preview")) }
+            button.primary { (visit.text("preview")) }
         }))
     };
     visit.reply(&visit.text("import-rooms"), body)
@@ -215,11 +228,11 @@ fn preview(visit: &Visit, rooms: &[Room], table: &[u8]) -> Reply {
                 tr { th scope="row" { (room.row.place) } td { (visit.span(room.row.starts_at, room.row.ends_at)) } }
             } }
         } }
-        @if rooms.len() > MAX_ROWS { p.faint { (visit.count("and-more", rooms.len() - MAX_ROWS)) } }
+        @if rooms.len() > MAX_ROWS { p.mute { (visit.count("and-more", rooms.len() - MAX_ROWS)) } }
         (form.upload("/rooms/import", &html! {
             (hidden("encoded", BASE64_STANDARD.encode(table)))
             div.actions {
-                button.main { (visit.text("import-now")) }
+                button.primary { (visit.text("import-now")) }
                 a href="/rooms/import" { (visit.text("cancel")) }
             }
         }))
@@ -244,15 +257,15 @@ fn privileges_page(
     let body = html! {
         p { (visit.text("privileges-about")) }
         (form.refusal())
-        ul.list { @for id in &ids {
+        div.card { ul.rows.named { @for id in &ids {
             li {
-                (people.display_name(*id)) " @" (people.sign_in_names(&[*id])) " "
+                div { (people.display_name(*id)) small { "@" (people.sign_in_names(&[*id])) } }
                 (button("/privileges", &[("userId", &id.to_string())], &visit.text("revoke"), None))
             }
-        } }
+        } } }
         (form.form("/privileges", None, &html! {
             (form.input(Input { name: "name", label: &visit.text("sign-in-name"), is_required: true, ..Input::default() }))
-            button { (visit.text("grant")) }
+            div.actions { button { (visit.text("grant")) } }
         }))
     };
     Ok(visit.reply(&visit.text("privileges"), body))

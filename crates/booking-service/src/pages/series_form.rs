@@ -176,7 +176,7 @@ fn list(
     Ok(html! {
         fieldset id="dates" tabindex="-1" {
             legend { (visit.count("series-dates", dates.len())) }
-            ul.list { @for times in dates {
+            ul.rows.named { @for times in dates {
                 @let obstacle = refused.iter().find(|date| start(date) == Some(times.starts_at));
                 @let is_on = obstacle.is_none() && !left_out.contains(&times.date);
                 li {
@@ -186,7 +186,7 @@ fn list(
                         " " (visit.span(DbTimestamp(times.starts_at), DbTimestamp(times.ends_at)))
                     }
                     @if let Some(date) = obstacle {
-                        " " small.error {
+                        span.error {
                             (visit.text(&format!("series-{}", date["code"].as_str().unwrap_or_default())))
                             @for id in ids_of(date) { @if let Some(event) = taken.iter().find(|event| event.id == id) {
                                 " " a href={ "/events/" (event.id) } { (event.name) }
@@ -195,7 +195,7 @@ fn list(
                     }
                 }
             } }
-            p.faint { (visit.text("series-dates-hint")) }
+            p.mute { (visit.text("series-dates-hint")) }
         }
     })
 }

@@ -10,7 +10,7 @@ use service_kit::{
     },
     error::Error,
     http::Form,
-    page::{Choice, FormPage},
+    page::{Choice, FormPage, Input},
 };
 
 use super::visit::{Visit, span_of};
@@ -38,10 +38,18 @@ const MAX_COMPARED: i64 = 1000;
 /// The button that puts another free time into a form: room, day and times. It saves nothing.
 pub const TAKE: &str = "take";
 
+/// A room as a form shows it.
+struct Card {
+    id: String,
+    place: String,
+    /// When the club holds it, and what is special about it.
+    note: String,
+}
+
 /// What a form offers.
 pub struct Rooms {
-    /// The choices: the rooms that are free at its time, the chosen one, and another place.
-    pub choices: Vec<Choice>,
+    /// The rooms that are free at its time, and the chosen one.
+    cards: Vec<Card>,
     /// How many are free.
     free: usize,
     /// Free times of other hours of the day, if no room is free: the value and the text of each button.
@@ -64,48 +72,42 @@ pub fn rooms_of(conn: &mut AnyConnection, values: &Form, visit: &Visit, event: O
         .filter(|room| contains(&room.row) && wanted.is_some_and(|wanted| is_free(room, &wanted, is_shared)))
         .collect();
     free.sort_by(|a, b| (!a.row.verified, &a.row.place).cmp(&(!b.row.verified, &b.row.place)));
-    let mut choices: Vec<Choice> = free
-        .iter()
-        .take(MAX_CHOICES)
-        .map(|room| {
-            let hours = visit.hours(room.row.starts_at, room.row.ends_at);
-            let note = if room.row.verified { String::new() } else { format!(" {}", visit.text("not-confirmed")) };
-            (room.row.id.to_string(), format!("{} ({hours}){note}", room.row.place))
-        })
-        .collect();
+    let note = |room: &rooms::Row| {
+        let hours = visit.hours(room.starts_at, room.ends_at);
+        if room.verified { hours } else { format!("{hours} · {}", visit.text("not-confirmed")) }
+    };
+    let card = |room: &rooms::Row| Card { id: room.id.to_string(), place: room.place.clone(), note: note(room) };
+    let mut cards: Vec<_> = free.iter().take(MAX_CHOICES).map(|room| card(&room.row)).collect();
     let (mut chosen, mut place) = (values.get("room").to_owned(), String::new());
     // An import may have left it outside the time of its room, and a room may be deleted.
     let stays = |event: &&Row| {
         let has_time = wanted == Some(Span::between(event.starts_at, event.ends_at));
-        has_time && event.room_id.to_string() == chosen && choices.iter().all(|(id, _)| *id != chosen)
+        has_time && event.room_id.to_string() == chosen && cards.iter().all(|card| card.id != chosen)
     };
     if let Some(event) = event.filter(stays) {
-        choices.push((chosen.clone(), event.place.clone()));
+        cards.push(Card { id: chosen.clone(), place: event.place.clone(), note: String::new() });
         place.clone_from(&event.place);
     } else if let Ok(id) = chosen.parse::<Id>()
         && let Some(room) = rooms::find(conn, id.into())?
     {
-        if choices.iter().all(|(id, _)| *id != chosen) {
+        if cards.iter().all(|card| card.id != chosen) {
             if let Some(same) = free.iter().find(|other| other.row.place_key == room.place_key) {
                 chosen = same.row.id.to_string();
             } else if contains(&room) {
                 // Shown although it is taken, so that a refusal is understood.
-                choices.push((chosen.clone(), format!("{} {}", room.place, visit.text("not-free"))));
+                let note = visit.text("not-free");
+                cards.push(Card { id: chosen.clone(), place: room.place.clone(), note });
             } else {
                 chosen.clear();
             }
         }
         place = room.place;
     }
-    if chosen.is_empty() && is_blank(values.get("place")) && !choices.is_empty() {
-        choices.insert(0, (String::new(), visit.text("choose-room")));
-    }
-    choices.push((String::new(), visit.text("another-place")));
     let other_times = match wanted.filter(|_| free.is_empty()) {
         Some(wanted) => other_times(&of_day, visit, &wanted, is_shared),
         None => Vec::new(),
     };
-    Ok(Rooms { choices, free: free.len(), other_times, chosen, place })
+    Ok(Rooms { cards, free: free.len(), other_times, chosen, place })
 }
 
 /// The rooms on the days of a span.
@@ -152,21 +154,49 @@ impl Rooms {
         if problem.is_none()
             && values.get("room").is_empty()
             && is_blank(values.get("place"))
-            && let Some((room, _)) = self.choices.iter().find(|(room, _)| !room.is_empty())
+            && let Some(card) = self.cards.first()
         {
-            values.set("room", room);
+            values.set("room", &card.id);
         } else {
             values.set("room", &self.chosen);
         }
         values
     }
 
+    /// The rooms as cards, of which one is chosen, and another place with its name.
+    pub fn fields(&self, form: &FormPage<'_>, visit: &Visit) -> Markup {
+        let chosen = form.values.get("room");
+        let is_elsewhere = chosen.is_empty() && (self.cards.is_empty() || !is_blank(form.values.get("place")));
+        html! {
+            fieldset #f-room tabindex="-1" {
+                legend { (visit.text("room")) }
+                @for message in form.errors_of("roomId") { p.error { (message) } }
+                div.options {
+                    @for card in &self.cards {
+                        label {
+                            input type="radio" name="room" value=(card.id) checked[card.id == chosen];
+                            span { b { (card.place) } small { (card.note) } }
+                        }
+                    }
+                    label {
+                        input.if-other type="radio" name="room" value="" checked[is_elsewhere];
+                        span { b { (visit.text("another-place")) } }
+                    }
+                }
+                div.other {
+                    (form.input(Input { name: "place", label: &visit.text("other-place"), max_length: Some(32),
+                        hint: Some(&visit.text("other-place-hint")), ..Input::default() }))
+                }
+            }
+        }
+    }
+
     /// What is said about them at the top of the form.
     pub fn notice(&self, values: &Form, are_asked_for: bool, visit: &Visit) -> Markup {
         html! {
             @if self.free == 0 && (are_asked_for || is_blank(values.get("place"))) {
-                div.notice role="status" {
-                    b { (visit.text("no-room-free")) }
+                div.note role="status" {
+                    h2 { (visit.text("no-room-free")) }
                     @if !self.other_times.is_empty() {
                         p { (visit.text("free-at-other-times")) }
                         div.actions { @for (value, text) in &self.other_times {
@@ -187,8 +217,8 @@ impl Rooms {
             return form.refusal();
         }
         html! {
-            div.refusal role="alert" {
-                b { (visit.format("place-not-held", &[("place", self.place.as_str().into())])) }
+            div.refusal role="alert" tabindex="-1" {
+                h2 { (visit.format("place-not-held", &[("place", self.place.as_str().into())])) }
                 @if self.free > 0 { p { a href="#f-room" { (visit.count("rooms-free", self.free)) } } }
             }
         }

@@ -133,7 +133,7 @@ impl Visit {
                 (choices)
                 @if has_events { (form.check_box("force", &self.text("delete-events-too"), None)) }
                 div.actions {
-                    button.main { (self.text("delete")) }
+                    button.danger { (self.text("delete")) }
                     a href=(back) { (self.text("cancel")) }
                 }
             }))

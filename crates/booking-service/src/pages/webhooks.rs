@@ -11,7 +11,7 @@ use service_kit::{
     state::TimeDependent,
 };
 
-use super::visit::Visit;
+use super::{visit::Visit, webhook_form};
 use crate::{
     auth::Privileged,
     webhooks::{
@@ -33,7 +33,8 @@ pub async fn show(visit: Visit, who: Privileged, _now: TimeDependent) -> Result<
         }
         let body = html! {
             p { (visit.text("webhooks-about")) }
-            @if sections.is_empty() { p { (visit.text("no-webhooks")) } }
+            h2 { (visit.text("make-webhook")) }
+            div.actions { (webhook_form::links(&visit)) }
             @for section in &sections { (section) }
         };
         Ok(visit.reply(&visit.text("webhooks"), body))
@@ -50,17 +51,30 @@ fn section(conn: &mut AnyConnection, webhook: &Webhook, visit: &Visit) -> Result
         (false, Some(why)) => Some(visit.text(&format!("webhook-{}", why.word()))),
     };
     Ok(html! {
-        h2 { (webhook.name) }
-        p {
-            (webhook.format.word()) " " (webhook.shown_url)
-            @if let Some(state) = &state { " " b { (state) } }
-            @if let Some(since) = webhook.failing_since {
-                " " b { (visit.format("webhook-failing-since", &[("at", visit.moment(since).into())])) }
+        div.head {
+            h2 {
+                (webhook.name) " "
+                @match &state {
+                    Some(state) => span.badge.bad { (state) },
+                    None if webhook.failing_since.is_some() => span.badge.warn { (visit.text("webhook-fails")) },
+                    None => span.badge.good { (visit.text("webhook-works")) },
+                }
+            }
+            div.actions {
+                @if webhook.is_on { (button(&format!("{here}/test"), &[], &visit.text("webhook-test"), None)) }
+                @else { (button(&format!("{here}/on"), &[], &visit.text("webhook-switch-on"), None)) }
+                a.button href={ (here) "/edit" } aria-label={ (visit.text("edit")) " " (webhook.name) } { (visit.text("edit")) }
             }
         }
-        @if webhook.is_on { (button(&format!("{here}/test"), &[], &visit.text("webhook-test"), None)) }
-        @else { (button(&format!("{here}/on"), &[], &visit.text("webhook-switch-on"), None)) }
-        ul.list { @for delivery in &deliveries { li { (row(delivery, webhook, visit)) } } }
+        p.mute {
+            (visit.text(webhook_form::name_key(webhook.format))) " · " (webhook.shown_url)
+            @if let Some(since) = webhook.failing_since {
+                " · " (visit.format("webhook-failing-since", &[("at", visit.moment(since).into())]))
+            }
+        }
+        @if !deliveries.is_empty() {
+            div.card { ul.rows.named { @for delivery in &deliveries { li { (row(delivery, webhook, visit)) } } } }
+        }
     })
 }
 
@@ -68,14 +82,16 @@ fn row(delivery: &Delivery, webhook: &Webhook, visit: &Visit) -> Markup {
     let again = format!("/webhooks/{}/deliveries/{}/retry", webhook.id, delivery.id);
     let can_retry = webhook.is_on && delivery.status != Status::Merged;
     html! {
-        (visit.moment(delivery.at)) " " b { (delivery.kind.word()) } " "
-        (visit.text(&format!("delivery-{}", delivery.status.word()))) " "
-        @if delivery.status == Status::Waiting { (visit.moment(delivery.due_at)) " " }
-        @if can_retry { (button(&again, &[], &visit.text("webhook-retry"), None)) }
-        small {
-            @if let Some(status) = delivery.answer_status { (status) " " }
-            (delivery.answer.as_deref().unwrap_or_default())
+        div {
+            (visit.moment(delivery.at)) " " b { (delivery.kind.word()) } " "
+            (visit.text(&format!("delivery-{}", delivery.status.word())))
+            @if delivery.status == Status::Waiting { " " (visit.moment(delivery.due_at)) }
+            small {
+                @if let Some(status) = delivery.answer_status { (status) " " }
+                (delivery.answer.as_deref().unwrap_or_default())
+            }
         }
+        @if can_retry { (button(&again, &[], &visit.text("webhook-retry"), None)) } @else { i {} }
     }
 }
 

@@ -22,7 +22,7 @@ use service_kit::{
     database::{JobOwner, PageBounds, types::DbTimestamp},
     error::{Error, Failure},
     http::{Reply, client_ip::ClientIp, query},
-    page::{PageContext, see_other},
+    page::{PageContext, avatar, see_other},
     state::{AppState, SIGN_OUT_PATH, TimeDependent},
 };
 
@@ -66,11 +66,11 @@ pub async fn choose(
             p { (page.text("no-users")) }
         } @else {
             p { (page.text("development")) }
-            ul.cards {
+            div.card { ul.rows.named {
                 @for user in &users {
-                    li { a href=(address(user)) { (user.display_name) " " small { "@" (user.name) } } }
+                    li { a href=(address(user)) { (avatar(&user.name, &user.display_name, "")) (user.display_name) " " small { "@" (user.name) } } }
                 }
-            }
+            } }
         }
     };
     let reply = page.reply(&page.text("choose-who-you-are"), body).with(header::CACHE_CONTROL, "no-store");
@@ -100,7 +100,7 @@ pub async fn join(
         if is_open { (StatusCode::OK, "you-are-invited") } else { (StatusCode::NOT_FOUND, "invitation-ended") };
     let body = html! {
         p { (page.text(if is_open { "join-about" } else { "invitation-ended-about" })) }
-        @if is_open { p { a.button href=(format!("/join/{secret}/sign-in")) { (page.text("join-now")) } } }
+        @if is_open { p { a.button.primary href=(format!("/join/{secret}/sign-in")) { (page.text("join-now")) } } }
     };
     Ok(page.reply_with(status, &page.text(title), body).with(header::CACHE_CONTROL, "no-store"))
 }
@@ -143,13 +143,13 @@ pub async fn sign_out(
 /// Where a sign-in ends: the page at `/callback`.
 pub async fn callback(page: PageContext, who: Option<SignedIn>) -> Result<Reply, Failure> {
     let no_store = |reply: Reply| reply.with(header::CACHE_CONTROL, "no-store");
-    let sign_in = html! { p { a.button href=(PAGE) { (page.text("sign-in")) } } };
+    let sign_in = html! { p { a.button.primary href=(PAGE) { (page.text("sign-in")) } } };
     let anonymous = no_store(page.reply(&page.text("not-signed-in"), sign_in));
     let Some(who) = who else { return Ok(anonymous) };
     let result = who.read(move |conn, me| {
         let name = users::queries::get(conn, me.id)?.display_name;
         let body = html! {
-            p { a.button href="/" { (page.text("to-start")) } }
+            p { a.button.primary href="/" { (page.text("to-start")) } }
             p.actions { a href="/board" { (page.text("board")) } a href="/docs/" { (page.text("documentation")) } }
             form method="post" action=(SIGN_OUT_PATH) {
                 p.actions { a href=(PAGE) { (page.text("sign-in-as-other")) } button { (page.text("sign-out")) } }

@@ -64,6 +64,12 @@ pub fn create_recorded(
     Ok((id, made))
 }
 
+/// Deletes a webhook, and records that in the history.
+pub fn delete_recorded(conn: &mut AnyConnection, id: DbUuid, by: &Author) -> Result<(), Error> {
+    changes::delete(conn, id)?;
+    history::deleted(conn, by, &WEBHOOK, &[id])
+}
+
 /// List webhooks
 ///
 /// Needs a privileged user. The oldest first.
@@ -169,8 +175,7 @@ pub async fn update(
 pub async fn delete(who: Privileged, Zone(zone): Zone, id: Path<Id>) -> Result<Reply, Failure> {
     let id = DbUuid::from(*id);
     who.update(target(id, zone), move |conn, me| {
-        changes::delete(conn, id)?;
-        history::deleted(conn, &me.author, &WEBHOOK, &[id])?;
+        delete_recorded(conn, id, &me.author)?;
         Ok(Reply::no_content())
     })
     .await

@@ -30,8 +30,8 @@ mod worker;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
-    handlers::{create_recorded, recorded, target},
-    wire::RequestWebhook,
+    handlers::{create_recorded, delete_recorded, recorded, target},
+    wire::{RequestWebhook, RequestWebhookChange},
     worker::{Wake, start},
 };
 

@@ -118,7 +118,7 @@ fn links_lead_to_the_days_around(#[values(Sqlite, Postgres)] backend: Backend) {
     for bad in ["day=today", "day=2026-02-30", "view=month", "day=2026-01-01&day=2026-01-02", "place=%00"] {
         let refused = board(&club.by(BOB).header("accept", HTML).get(&format!("/board?{bad}")).expect(400));
         assert!(refused.contains("href=\"/board\""), "{refused}");
-        assert!(refused.contains(&format!("class=\"faint\">{} ", bad.split('=').next().unwrap())), "{refused}");
+        assert!(refused.contains(&format!("class=\"mute\">{} ", bad.split('=').next().unwrap())), "{refused}");
     }
     club.by(BOB).post("/board", json!({})).refused(405, "method-not-allowed");
 }
@@ -202,7 +202,7 @@ fn a_week_has_its_days_below_each_other(#[values(Sqlite, Postgres)] backend: Bac
     let today = day(&club, 0);
     let week = |place: &str| {
         let page = board(&club.by(BOB).get(&format!("/board?view=week&day={today}{place}")).expect(200));
-        (page.matches("<h2 class=\"day\">").count(), page.matches("<div class=\"row head").count(), page)
+        (page.matches("<h2 class=\"day\">").count(), page.matches("<div class=\"row hours").count(), page)
     };
     let (days, heads, page) = week("");
     assert_eq!((days, heads), (7, 1), "{page}");
@@ -247,7 +247,7 @@ fn the_hour_that_comes_twice_is_there_twice() {
             assert!(shown.contains(text), "{text} in {shown}");
         }
         // The hours are written again for a day that has others.
-        assert_eq!(shown.matches("<div class=\"row head").count(), if view == "day" { 1 } else { 2 });
+        assert_eq!(shown.matches("<div class=\"row hours").count(), if view == "day" { 1 } else { 2 });
     }
 }
 
@@ -474,7 +474,7 @@ fn the_board_and_a_screen_have_a_language(#[values(Sqlite, Postgres)] backend: B
     let path = format!("/board?view=week&day={}", day(&club, 1));
     let japanese = || club.by(BOB).header("accept", HTML).header("accept-language", "ja");
     let shown = board(&japanese().get(&path).expect(200));
-    for text in ["<html lang=\"ja\">", "月", "空き", "の時間表", "サークルの部屋", "aria-current=\"page\">ボード</a>"]
+    for text in ["<html lang=\"ja\">", "月", "空き", "の時間表", "サークルの部屋", "aria-current=\"page\">予約状況</a>"]
     {
         assert!(shown.contains(text), "{text} in {shown}");
     }

@@ -526,6 +526,8 @@ fn help_names_every_option_with_its_variable_and_default_and_no_secret() {
         let has_none = [
             "allow-insecure-upstream",
             "allowed-origins",
+            "club-color",
+            "club-logo",
             "club-name",
             "club-url",
             "trusted-proxies",

@@ -47,7 +47,7 @@ fn changes_of_an_event_are_told_and_taken_back(#[values(Sqlite, Postgres)] backe
     let made = event(&club, BOB, At::Place("S516"), (1, 2));
     let (page_path, api) = (format!("/events/{made}"), format!("/api/events/{made}"));
     let place = || text(&club.by(BOB).get(&api).expect(200).json()["place"]);
-    assert!(open(&club, BOB, &page_path).contains("<li>BOB made it.<small>"), "{}", open(&club, BOB, &page_path));
+    assert!(open(&club, BOB, &page_path).contains("<div>BOB created it.<small>"), "{}", open(&club, BOB, &page_path));
     let art = group(&club, CAROL, "art <1>", &[]);
     let body = event_body(&club, BOB, At::Place("S517"), (1, 2));
     let changes = json!({
@@ -57,7 +57,7 @@ fn changes_of_an_event_are_told_and_taken_back(#[values(Sqlite, Postgres)] backe
     club.by(BOB).put(&api, merge([body, changes])).expect(200);
     let english = open(&club, CAROL, &page_path);
     for part in [
-        "<li>BOB ",
+        "<div>BOB ",
         "moved it from S516 to S517",
         "renamed it from “Rust evening” to “Zig”",
         "added CAROL to those who may change it",
@@ -72,7 +72,8 @@ fn changes_of_an_event_are_told_and_taken_back(#[values(Sqlite, Postgres)] backe
     }
     assert!(!english.contains("from the room"), "the place says that: {english}");
     let japanese = open_in(&club, BOB, "ja", &page_path);
-    for part in ["<li>BOBさんが", "場所をS516からS517に変更", "管理者にCAROLを追加", "しました。", "この時点に戻す"]
+    for part in
+        ["<div>BOBさんが", "場所をS516からS517に変更", "編集できる人にCAROLを追加", "しました。", "この時点に戻す"]
     {
         assert!(japanese.contains(part), "{part} in {japanese}");
     }
@@ -95,7 +96,10 @@ fn changes_of_an_event_are_told_and_taken_back(#[values(Sqlite, Postgres)] backe
     button = stale;
     button.retain(|(name, _)| name != "_key");
     let refused = page::check(&send(&club, BOB, &revert, &button).expect(412));
-    assert!(refused.contains("Somebody has changed this meanwhile") && refused.contains("BOB made it."), "{refused}");
+    assert!(
+        refused.contains("Somebody has changed this meanwhile") && refused.contains("BOB created it."),
+        "{refused}"
+    );
 
     // The room is taken.
     club.by(BOB).put(&api, event_body(&club, BOB, At::Place("S517"), (1, 2))).expect(200);
@@ -182,7 +186,7 @@ fn what_was_deleted_by_mistake_comes_back_at_once(#[values(Sqlite, Postgres)] ba
     }
     // Only what pages say.
     let other = open(&club, BOB, "/events?notice=%3Cb%3E&deleted=%3Cb%3E");
-    assert!(!other.contains("class=\"notice\"") && !other.contains("Undo"), "{other}");
+    assert!(!other.contains("class=\"flash\"") && !other.contains("Undo"), "{other}");
     let japanese = open_in(&club, BOB, "ja", "/events?notice=deleted&deleted=x");
     assert!(japanese.contains("削除しました。") && !japanese.contains("元に戻す"), "{japanese}");
 }
@@ -204,7 +208,7 @@ fn everything_that_was_deleted_is_on_a_page(#[values(Sqlite, Postgres)] backend:
     let (mut page, mut found) = (open(&club, BOB, "/deleted"), std::collections::BTreeSet::new());
     assert!(page.contains("graphics"));
     for pages in 1.. {
-        found.extend(page.split("<b>Event ").skip(1).map(|rest| rest.split('<').next().unwrap().to_owned()));
+        found.extend(page.split("\">Event ").skip(1).map(|rest| rest.split('<').next().unwrap().to_owned()));
         let Some(next) = page.split("href=\"").find(|link| link.contains("kind=events")) else {
             assert_eq!(pages, 3);
             break;
@@ -272,7 +276,7 @@ fn groups_polls_and_rooms_tell_their_changes(#[values(Sqlite, Postgres)] backend
     }
     let stock = verified_room(&club, BOB, "S516", (1, 5));
     let shown = open(&club, BOB, &format!("/rooms/{stock}"));
-    assert!(shown.contains("ALICE confirmed it.") && shown.contains("BOB made it."), "{shown}");
+    assert!(shown.contains("ALICE confirmed it.") && shown.contains("BOB created it."), "{shown}");
     // An event moves from one room to another of the same place.
     let (first, second) = (room(&club, BOB, "S600", (10, 20)), room(&club, BOB, "S600", (15, 30)));
     let moved = event(&club, BOB, At::Room(&first), (16, 17));
@@ -294,10 +298,10 @@ fn a_long_history_has_pages(#[values(Sqlite, Postgres)] backend: Backend) {
     let path = format!("/events/{made}/history");
     assert!(shown.contains(&format!("href=\"{path}\"")), "{shown}");
     let first = open(&club, BOB, &path);
-    assert_eq!((first.matches("<li>").count(), first.contains("made it.")), (50, false));
+    assert_eq!((first.matches("<li>").count(), first.contains("created it.")), (50, false));
     let next = first.split(&format!("{path}?before=")).nth(1).unwrap().split('"').next().unwrap();
     let second = open(&club, BOB, &format!("{path}?before={next}"));
-    assert_eq!((second.matches("<li>").count(), second.contains("made it.")), (11, true));
+    assert_eq!((second.matches("<li>").count(), second.contains("created it.")), (11, true));
     assert!(first.len() < 60_000, "{}", first.len());
 }
 

@@ -22,7 +22,7 @@ fn a_newcomer_does_the_daily_work_on_a_telephone() {
     let seen: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!((&seen["axe"], &seen["overflow"]), (&json!({}), &json!([])), "pictures are in {}", shots.display());
     let ended = &seen["ended"];
-    assert_eq!((&ended["booked"], &ended["answered"]), (&json!("Tea & cake"), &json!("I come")), "{seen}");
+    assert_eq!((&ended["booked"], &ended["answered"]), (&json!("Tea & cake"), &json!("Going")), "{seen}");
     assert!(
         ended["history"].as_str().unwrap().starts_with("Bob Brennan moved it from Roof garden to Tea house."),
         "{seen}"

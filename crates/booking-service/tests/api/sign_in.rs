@@ -33,7 +33,7 @@ pub use crate::front_page::forms::HTML;
 pub const CALLBACK: &str = "/api/callback";
 
 /// The link of the page of a failed sign-in.
-pub const SIGN_IN_AGAIN: &str = "<a class=\"button\" href=\"/sign-in?to=%2F\">Sign in again</a>";
+pub const SIGN_IN_AGAIN: &str = "<a class=\"button primary\" href=\"/sign-in?to=%2F\">Sign in again</a>";
 
 /// Something that keeps cookies and says where its writes come from, as browsers do.
 #[derive(Clone)]

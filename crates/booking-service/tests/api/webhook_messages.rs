@@ -409,7 +409,7 @@ fn the_digest_shows_rooms_and_events_of_the_day(#[values(Sqlite, Postgres)] back
     let digest = checked_by_traq(&receiver.wait_for(1)[0]);
     let shown = JAPANESE.short_day(day);
     let expected = format!(
-        "## {shown} の進捗部屋\n| 時間 | S516 | S517 | S\\|5 |\n| :---: | :---: | :---: | :---: |\n| 1-2 |  |  |  |\n\
+        "## {shown}に使える部屋\n| 時間 | S516 | S517 | S\\|5 |\n| :---: | :---: | :---: | :---: |\n| 1-2 |  |  |  |\n\
          | 3-4 | ○ | 11:00– |  |\n| noon | 12:30–13:00 | ○ |  |\n| 5-6 |  | –15:00 |  |\n| 7-8 |  |  |  |\n\
          | 9-10 |  |  |  |\n| 夜 |  |  | 20:00–22:00 |\n\n\n## {shown} 開催予定のイベント\n\
          - [Rust evening]({origin}/events/{made}) {shown}, 11:00–12:00 S 9 (併用可)",

@@ -24,15 +24,22 @@ pub async fn list(page: PageContext, who: Anybody, club: Club) -> Result<Reply, 
         let contests = queries::list(conn, &PageBounds { after: None, rows: MAX_ROWS })?;
         let contests = contests.iter().map(|row| Ok((row, row.duration()?))).collect::<Result<Vec<_>, Error>>()?;
         let body = html! {
-            ul {
-                @for (row, duration) in &contests {
-                    li { a href={ "/contests/" (row.id) } { (row.name) } " " small { (days(&page, *duration, club.zone, Language::date)) } }
-                }
+            @if contests.is_empty() { p.empty { (page.text("none-yet")) } } @else {
+                div.card { ul.rows.named {
+                    @for (row, duration) in &contests {
+                        li {
+                            div {
+                                a href={ "/contests/" (row.id) } { (row.name) }
+                                small { (days(&page, *duration, club.zone, Language::date)) }
+                            }
+                        }
+                    }
+                } }
             }
             (limit_note(&page, contests.len()))
-            (pages::links(&page, "/contests", &[("new-contest", "/new")]))
         };
-        Ok(pages::reply(&page, &page.text("contests"), &html! {}, body))
+        let actions = pages::links(&page, "/contests", &[("new-contest", "/new")]);
+        Ok(pages::reply_with_actions(&page, &page.text("contests"), &html! {}, actions, body))
     })
     .await
 }
@@ -44,36 +51,28 @@ pub async fn show(page: PageContext, who: Anybody, club: Club, id: Path<Id>) -> 
         let (row, link, description) = queries::get(conn, id)?;
         let teams = teams::queries::page_of_contest(conn, id, &PageBounds { after: None, rows: MAX_ROWS })?;
         let body = html! {
-            p.faint { (days(&page, row.duration()?, club.zone, Language::day)) }
+            p.mute { (days(&page, row.duration()?, club.zone, Language::day)) }
             p.text { (description) }
             (pages::link(&link))
             h2 { (page.text("teams")) }
-            @if teams.is_empty() { p { (page.text("none-yet")) } } @else {
-                div.table { table {
-                    thead { tr {
-                        th scope="col" { (page.text("team")) }
-                        th scope="col" { (page.text("result")) }
-                        th scope="col" { (page.text("members")) }
-                    } }
-                    tbody {
-                        @for (team, members) in &teams {
-                            tr {
-                                td { (team.name) }
-                                td { (team.result) }
-                                td {
-                                    @for (n, person) in members.iter().enumerate() {
-                                        @if n > 0 { (page.language.separator()) } (users::on_page(person))
-                                    }
-                                }
+            @if teams.is_empty() { p.empty { (page.text("none-yet")) } } @else {
+                ul.grid.two {
+                    @for (team, members) in &teams {
+                        li.card {
+                            div.head {
+                                h3 { (team.name) }
+                                @if !team.result.is_empty() { span.badge.good { (team.result) } }
                             }
+                            p { @for person in members { (users::on_page(person)) } }
                         }
                     }
-                } }
+                }
                 (limit_note(&page, teams.len()))
             }
-            (pages::links(&page, &format!("/contests/{id}"), &[("edit", "/edit"), ("new-team", "/teams/new"), ("history", "/history")]))
         };
-        Ok(pages::reply(&page, &row.name, &html! {}, body))
+        let below = [("edit", "/edit"), ("new-team", "/teams/new"), ("history", "/history")];
+        let actions = pages::links(&page, &format!("/contests/{id}"), &below);
+        Ok(pages::reply_with_actions(&page, &row.name, &html! {}, actions, body))
     })
     .await
 }

@@ -25,8 +25,9 @@ pub async fn list(page: PageContext, who: Anybody) -> Result<Reply, Failure> {
     who.read(move |conn, _| {
         let groups = queries::list(conn, &PageBounds { after: None, rows: MAX_ROWS })?;
         let body = html! {
-            @if groups.is_empty() { p { (page.text("none-yet")) } }
-            ul { @for group in &groups { li { a href={ "/groups/" (group.id) } { (group.name) } } } }
+            @if groups.is_empty() { p.empty { (page.text("none-yet")) } } @else {
+                div.card { ul.rows.named { @for group in &groups { li { a href={ "/groups/" (group.id) } { (group.name) } } } } }
+            }
             (limit_note(&page, groups.len()))
         };
         Ok(pages::reply(&page, &page.text("groups"), &html! {}, body))
@@ -51,15 +52,18 @@ pub async fn show(
             (pages::link(&group.link))
             @if !group.admins.is_empty() {
                 h2 { (page.text("administrators")) }
-                ul { @for person in &group.admins { li { (users::on_page(person)) } } }
+                p { @for person in &group.admins { (users::on_page(person)) } }
             }
             h2 { (page.text("members")) }
             @if group.members.is_empty() { p { (page.text("none-yet")) } } @else {
-                div.timeline {
-                    (timeline.axis())
-                    ol {
+                div.card {
+                    ol.timeline {
+                        (timeline.axis())
                         @for (person, span) in &group.members {
-                            li { (users::on_page(person)) " " small { (semesters(&page, *span)) } (timeline.row(*span, *span)) }
+                            li {
+                                div { (users::on_page(person)) small { (semesters(&page, *span)) } }
+                                (timeline.row(*span, *span))
+                            }
                         }
                     }
                 }

@@ -134,20 +134,20 @@ fn edit_page(
             (actions(page, &path))
         }))
         h2 { (page.text("teams")) }
-        ul.list {
-            @for team in &teams {
+        @if !teams.is_empty() {
+            div.card { ul.rows.named { @for team in &teams {
                 li {
-                    (team.name) " "
-                    a href={ (path) "/teams/" (team.id) } aria-label={ (page.text("edit")) ": " (team.name) } {
+                    b { (team.name) }
+                    a.button href={ (path) "/teams/" (team.id) } aria-label={ (page.text("edit")) ": " (team.name) } {
                         (page.text("edit"))
                     }
                 }
-            }
+            } } }
         }
         (limit_note(page, teams.len()))
         p.actions {
-            a href={ (path) "/teams/new" } { (page.text("new-team")) }
-            a href={ (path) "/delete" } { (page.text("delete")) }
+            a.button href={ (path) "/teams/new" } { (page.text("new-team")) }
+            a.button.danger href={ (path) "/delete" } { (page.text("delete")) }
         }
     };
     Ok(page.reply(&page.text("edit-contest"), body))

@@ -58,7 +58,7 @@ pub fn semesters(form: &FormPage<'_>, present: YearWithSemester) -> Markup {
     let last = all.iter().map(|at| (value_of(*at), last_month(language, *at)));
     let last: Vec<Choice> = [(String::new(), form.page.text("still-going-on"))].into_iter().chain(last).collect();
     html! {
-        div.row {
+        div.line {
             (form.select("since", &form.page.text("first-month"), None, &first))
             (form.select("until", &form.page.text("last-month"), None, &last))
         }
@@ -97,7 +97,7 @@ pub fn times(form: &FormPage<'_>, zone: Tz) -> Markup {
     let kind = Some("datetime-local");
     let hint = form.page.format("in-time-zone", &[("zone", zone.name().into())]);
     html! {
-        div.row {
+        div.line {
             (form.input(Input { name: "since", label: &text("begins"), kind, is_required: true, hint: Some(&hint),
                 ..Input::default() }))
             (form.input(Input { name: "until", label: &text("ends"), kind, hint: Some(&text("ends-hint")),
@@ -176,7 +176,7 @@ pub fn ask_to_delete(
         p { (page.text(&format!("{key}-about"))) }
         (form.form(action, Some(tag), &html! {
             div.actions {
-                button.main { (page.text("delete")) }
+                button.primary { (page.text("delete")) }
                 a href=(back) { (page.text("cancel")) }
             }
         }))
@@ -201,7 +201,7 @@ pub fn present_version(form: &FormPage<'_>, again: &str, content: &Markup) -> Ma
 pub fn actions(page: &PageContext, back: &str) -> Markup {
     html! {
         div.actions {
-            button.main { (page.text("save")) }
+            button.primary { (page.text("save")) }
             a href=(back) { (page.text("cancel")) }
         }
     }

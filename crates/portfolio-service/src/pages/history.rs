@@ -203,7 +203,7 @@ fn show(
             None => p { a href=(here) { (name) } },
         }
         @if rows.is_empty() { p { (page.text("no-history")) } }
-        (sentences(conn, visit, &rows)?)
+        @if !rows.is_empty() { div.card { (sentences(conn, visit, &rows)?) } }
         @if let Some(last) = last {
             p {
                 a href=(address(&format!("{here}/history"), &[("before", &last)])) rel="next" { (page.text("earlier")) " →" }
@@ -319,11 +319,11 @@ pub async fn list_deleted(
                 @let of_kind: Vec<_> = rows.iter().filter(|(of, ..)| *of == subject).collect();
                 @if !of_kind.is_empty() {
                     h2 { (page.text(subject.segment())) }
-                    ul.list {
+                    div.card { ul.rows.named {
                         @for (_, name, deletion, id) in of_kind {
-                            li { a href={ (subject.path(*id)) "/history" } { b { (name) } } (deletion) }
+                            li { div { a href={ (subject.path(*id)) "/history" } { (name) } (deletion) } }
                         }
-                    }
+                    } }
                 }
             }
             @if let Some(next) = &next {

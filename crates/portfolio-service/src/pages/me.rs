@@ -106,7 +106,7 @@ fn profile(form: &FormPage<'_>, user: &Detail, tag: &str) -> Markup {
         (form.form(&format!("/people/{}/profile", user.person.id), Some(tag), &html! {
             (form.text_area(Input { name: "bio", label: &bio, max_length: Some(256), ..Input::default() }))
             (form.check_box("check", &check, Some(&text("publish-real-name-hint"))))
-            div.actions { button.main { (text("save")) } }
+            div.actions { button.primary { (text("save")) } }
         }))
     }
 }
@@ -119,16 +119,16 @@ fn accounts(page: &PageContext, user: &Detail) -> Result<Markup, Error> {
     let new =
         |type_: AccountType| address(&format!("/people/{id}/accounts/new"), &[("type", &type_.number().to_string())]);
     Ok(html! {
-        ul.list {
-            @for account in &accounts {
+        @if !accounts.is_empty() {
+            div.card { ul.rows.named { @for account in &accounts {
                 @let title = account.type_title(page);
                 li {
-                    b { (title) } " " a href=(account.url()) { (account.display_name()) } " "
-                    a href={ "/people/" (id) "/accounts/" (account.id()) } aria-label={ (page.text("edit")) " " (title) } {
+                    div { b { (title) } small { a href=(account.url()) { (account.display_name()) } } }
+                    a.button href={ "/people/" (id) "/accounts/" (account.id()) } aria-label={ (page.text("edit")) " " (title) } {
                         (page.text("edit"))
                     }
                 }
-            }
+            } } }
         }
         @if !others.is_empty() {
             p #new-accounts { (page.text("new-account")) }
@@ -143,20 +143,22 @@ fn own_projects(page: &PageContext, user: DbUuid, projects: &[projects::queries:
     let text = |key| page.text(key);
     Ok(html! {
         @if projects.is_empty() { p { (text("none-yet")) } }
-        ul.list {
-            @for (row, own) in projects {
+        @if !projects.is_empty() {
+            div.card { ul.rows.named { @for (row, own) in projects {
                 @let path = format!("/projects/{}", row.id);
                 li {
-                    a href=(path) { b { (row.name) } } " " (semesters(page, row.span()?))
-                    small { (page.format("my-time", &[("span", semesters(page, *own).into())])) }
-                    div.links {
-                        a href={ (path) "/members/" (user) } aria-label={ (text("edit-my-time")) ": " (row.name) } {
+                    div {
+                        a href=(path) { (row.name) } " " (semesters(page, row.span()?))
+                        small { (page.format("my-time", &[("span", semesters(page, *own).into())])) }
+                    }
+                    div.actions {
+                        a.button href={ (path) "/members/" (user) } aria-label={ (text("edit-my-time")) ": " (row.name) } {
                             (text("edit-my-time"))
                         }
-                        " " a href={ (path) "/edit" } aria-label={ (text("edit")) ": " (row.name) } { (text("edit")) }
+                        a.button href={ (path) "/edit" } aria-label={ (text("edit")) ": " (row.name) } { (text("edit")) }
                     }
                 }
-            }
+            } } }
         }
         (limit_note(page, projects.len()))
         p { a.button href="/projects/new" { (text("new-project")) } }
@@ -167,22 +169,19 @@ fn own_contests(page: &PageContext, club: &Club, contests: &[contests::queries::
     let text = |key| page.text(key);
     Ok(html! {
         @if contests.is_empty() { p { (text("none-yet")) } }
-        ul.list {
-            @for (row, teams) in contests {
+        @if !contests.is_empty() {
+            div.card { ul.rows.named { @for (row, teams) in contests {
                 @let path = format!("/contests/{}", row.id);
                 li {
-                    a href=(path) { b { (row.name) } }
-                    small { (days(page, row.duration()?, club.zone, Language::date)) }
-                    @for team in teams {
-                        div.links {
-                            (text("team")) ": " (team.name) " "
-                            a href={ (path) "/teams/" (team.id) } aria-label={ (text("edit")) ": " (team.name) } {
-                                (text("edit"))
-                            }
+                    div { a href=(path) { (row.name) } small { (days(page, row.duration()?, club.zone, Language::date)) } }
+                    div.actions { @for team in teams {
+                        (text("team")) ": " (team.name)
+                        a.button href={ (path) "/teams/" (team.id) } aria-label={ (text("edit")) ": " (team.name) } {
+                            (text("edit"))
                         }
-                    }
+                    } }
                 }
-            }
+            } } }
         }
         (limit_note(page, contests.len()))
         p { a.button href="/contests/new" { (text("new-contest")) } }

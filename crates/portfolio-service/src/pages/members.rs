@@ -92,16 +92,15 @@ fn list_page(
     let body = html! {
         p { a href=(path) { (row.name) } " " (pages::semesters(page, span)) }
         @if members.is_empty() { p { (text("none-yet")) } }
-        ul.list {
-            @for (person, own) in &members {
+        @if !members.is_empty() {
+            div.card { ul.rows.named { @for (person, own) in &members {
                 li {
-                    (users::on_page(person)) " "
-                    a href={ (path) "/members/" (person.id) } aria-label={ (text("edit")) " " (person.name) } {
+                    div { (users::on_page(person)) small { (pages::semesters(page, *own)) } }
+                    a.button href={ (path) "/members/" (person.id) } aria-label={ (text("edit")) " " (person.name) } {
                         (text("edit"))
                     }
-                    small { (pages::semesters(page, *own)) }
                 }
-            }
+            } } }
         }
         (limit_note(page, members.len()))
         h2 { (text("add-members")) }
@@ -111,7 +110,7 @@ fn list_page(
                 ..Input::default() }))
             (semesters(&form, now))
             div.actions {
-                button.main { (text("add")) }
+                button.primary { (text("add")) }
                 a href=(path) { (text("done")) }
             }
         }))
@@ -202,7 +201,7 @@ fn edit_page(
     let remove = text(if ids.1 == me.id { "leave-project" } else { "remove-member" });
     let body = html! {
         p { a href={ "/projects/" (ids.0) } { (row.name) } " " (pages::semesters(page, row.span()?)) }
-        p.faint { (text("span-about")) }
+        p.mute { (text("span-about")) }
         (form.refusal())
         (present_version(&form, &path, &html! { p { (pages::semesters(page, span)) } }))
         (form.form(&path, Some(&tag), &html! {

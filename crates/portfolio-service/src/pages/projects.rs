@@ -147,8 +147,8 @@ fn edit_page(
             (actions(page, &path))
         }))
         p.actions {
-            a href={ (path) "/members" } { (page.text("members")) }
-            a href={ (path) "/delete" } { (page.text("delete")) }
+            a.button href={ (path) "/members" } { (page.text("members")) }
+            a.button.danger href={ (path) "/delete" } { (page.text("delete")) }
         }
     };
     Ok(page.reply(&page.text("edit-project"), body))

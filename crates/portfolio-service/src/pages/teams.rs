@@ -160,7 +160,7 @@ fn edit_page(
         (form.refusal())
         (present_version(&form, &path, &theirs))
         (form.form(&path, Some(&tag), &html! { (fields(&form)) (actions(page, &back)) }))
-        p.actions { a href={ (path) "/delete" } { (page.text("delete")) } }
+        p.actions { a.button.danger href={ (path) "/delete" } { (page.text("delete")) } }
     };
     Ok(page.reply(&page.text("edit-team"), body))
 }

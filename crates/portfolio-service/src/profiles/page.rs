@@ -6,7 +6,7 @@ use maud::html;
 use service_kit::{
     error::Error,
     http::{Language, Reply},
-    page::PageContext,
+    page::{Icon, PageContext, avatar, icon},
 };
 
 use super::queries::Profile;
@@ -20,12 +20,23 @@ use crate::{
 /// The members whose names contain a text.
 pub fn list(page: &PageContext, search: &str, people: &[Person]) -> Reply {
     let body = html! {
-        form role="search" action="/people" {
-            label { (page.text("name")) " " input type="search" name="search" value=(search) maxlength="64"; }
-            " " button { (page.text("search")) }
+        form.actions role="search" action="/people" {
+            label.vh for="search" { (page.text("name")) }
+            input #search type="search" name="search" value=(search) maxlength="64" placeholder=(page.text("name"));
+            button { (page.text("search")) }
         }
-        @if people.is_empty() { p { (page.text("nobody")) } }
-        ul { @for person in people { li { (users::on_page(person)) } } }
+        @if people.is_empty() { p.empty { (page.text("nobody")) } }
+        ul.people {
+            @for person in people {
+                li.card {
+                    (avatar(&person.name, person.shown_name(), "mid"))
+                    div {
+                        a href={ "/people/" (person.name) } { (person.name) }
+                        @if !person.real_name().is_empty() { small { (person.real_name()) } }
+                    }
+                }
+            }
+        }
         (limit_note(page, people.len()))
     };
     pages::reply(page, &page.text("people"), &html! {}, body)
@@ -48,15 +59,21 @@ pub fn render(
     let timeline = Timeline::new(projects.iter().flat_map(|project| [project.span, project.own_span]), present);
     let resume = format!("/api/v1/users/{}/resume.json", user.person.id);
     let body = html! {
-        @if !user.person.real_name().is_empty() { p { (user.person.real_name()) } }
-        @if !user.bio.is_empty() { p.text { (user.bio) } }
-        @if !accounts.is_empty() {
-            h2 { (page.text("accounts")) }
-            ul.cards {
-                @for account in &accounts {
-                    li {
-                        a rel="me" href=[Some(account.url()).filter(|url| !url.is_empty())] {
-                            b { (account.type_title(page)) } small { (account.display_name()) }
+        div.person {
+            (avatar(&user.person.name, user.person.shown_name(), "big"))
+            div {
+                p.mute {
+                    "@" (user.person.name)
+                    @if !user.person.real_name().is_empty() { " · " (user.person.real_name()) }
+                }
+                @if !user.bio.is_empty() { p.lead { (user.bio) } }
+                @if !accounts.is_empty() {
+                    h2.vh { (page.text("accounts")) }
+                    div.actions {
+                        @for account in &accounts {
+                            a.button.small rel="me" href=[Some(account.url()).filter(|url| !url.is_empty())] {
+                                (icon(Icon::Link)) (account.type_title(page)) " " small { (account.display_name()) }
+                            }
                         }
                     }
                 }
@@ -64,39 +81,30 @@ pub fn render(
         }
         h2 { (page.text("projects")) }
         @if projects.is_empty() { p { (page.text("none-yet")) } } @else {
-            div.timeline {
-                (timeline.axis())
-                ol {
+            div.card {
+                ol.timeline {
+                    (timeline.axis())
                     @for project in projects {
                         li {
-                            a href={ "/projects/" (project.row.id) } { (project.row.name) } " "
-                            small { (semesters(page, project.own_span)) }
+                            div { a href={ "/projects/" (project.row.id) } { b { (project.row.name) } } small { (semesters(page, project.own_span)) } }
                             (timeline.row(project.own_span, project.span))
                         }
                     }
                 }
             }
-            p.faint { (page.text("project-bars")) }
+            p.hint { (page.text("project-bars")) }
             (limit_note(page, projects.len()))
         }
         h2 { (page.text("contests")) }
         @if teams.is_empty() { p { (page.text("none-yet")) } } @else {
-            div.table { table {
-                thead { tr {
-                    th scope="col" { (page.text("contest")) }
-                    th scope="col" { (page.text("team")) }
-                    th scope="col" { (page.text("result")) }
-                } }
-                tbody {
-                    @for (contest, duration, team) in &teams {
-                        tr {
-                            td {
-                                a href={ "/contests/" (contest.id) } { (contest.name) }
-                                br; small { (days(page, *duration, zone, Language::date)) }
-                            }
-                            td { (team.name) }
-                            td { (team.result) }
+            div.card { ul.rows.named {
+                @for (contest, duration, team) in &teams {
+                    li {
+                        div {
+                            a href={ "/contests/" (contest.id) } { (contest.name) }
+                            small { (team.name) " · " (days(page, *duration, zone, Language::date)) }
                         }
+                        @if team.result.is_empty() { i {} } @else { span.badge.good { (team.result) } }
                     }
                 }
             } }
@@ -104,11 +112,11 @@ pub fn render(
         }
         @if !groups.is_empty() {
             h2 { (page.text("groups")) }
-            ul {
+            div.card { ul.rows.named {
                 @for (group, span) in &groups {
-                    li { a href={ "/groups/" (group.id) } { (group.name) } " " small { (semesters(page, *span)) } }
+                    li { div { a href={ "/groups/" (group.id) } { (group.name) } small { (semesters(page, *span)) } } }
                 }
-            }
+            } }
         }
         p { a href=(resume) { (page.text("resume")) } }
     };

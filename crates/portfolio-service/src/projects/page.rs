@@ -32,21 +32,23 @@ pub async fn list(
         let projects = projects.iter().map(|row| Ok((row, row.span()?))).collect::<Result<Vec<_>, Error>>()?;
         let timeline = Timeline::new(projects.iter().map(|(_, span)| *span), club.semester(now));
         let body = html! {
-            div.timeline {
-                (timeline.axis())
-                ol {
-                    @for (row, span) in &projects {
-                        li {
-                            a href={ "/projects/" (row.id) } { (row.name) } " " small { (semesters(&page, *span)) }
-                            (timeline.row(*span, *span))
+            @if projects.is_empty() { p.empty { (page.text("none-yet")) } } @else {
+                div.card {
+                    ol.timeline {
+                        (timeline.axis())
+                        @for (row, span) in &projects {
+                            li {
+                                div { a href={ "/projects/" (row.id) } { b { (row.name) } } small { (semesters(&page, *span)) } }
+                                (timeline.row(*span, *span))
+                            }
                         }
                     }
                 }
             }
             (limit_note(&page, projects.len()))
-            (pages::links(&page, "/projects", &[("new-project", "/new")]))
         };
-        Ok(pages::reply(&page, &page.text("projects"), &html! {}, body))
+        let actions = pages::links(&page, "/projects", &[("new-project", "/new")]);
+        Ok(pages::reply_with_actions(&page, &page.text("projects"), &html! {}, actions, body))
     })
     .await
 }
@@ -67,25 +69,29 @@ pub async fn show(
         let spans = members.iter().map(|(_, own)| *own).chain([span]);
         let timeline = Timeline::new(spans, club.semester(now));
         let body = html! {
-            p.faint { (semesters(&page, span)) }
-            p.text { (description) }
+            p.mute { (semesters(&page, span)) }
+            p.text.lead { (description) }
             (pages::link(&link))
             h2 { (page.text("members")) }
             @if members.is_empty() { p { (page.text("none-yet")) } } @else {
-                div.timeline {
-                    (timeline.axis())
-                    ol {
+                div.card {
+                    ol.timeline {
+                        (timeline.axis())
                         @for (person, own) in &members {
-                            li { (users::on_page(person)) " " small { (semesters(&page, *own)) } (timeline.row(*own, span)) }
+                            li {
+                                div { (users::on_page(person)) small { (semesters(&page, *own)) } }
+                                (timeline.row(*own, span))
+                            }
                         }
                     }
                 }
-                p.faint { (page.text("project-bars")) }
+                p.hint { (page.text("project-bars")) }
                 (limit_note(&page, members.len()))
             }
-            (pages::links(&page, &format!("/projects/{id}"), &[("edit", "/edit"), ("members", "/members"), ("history", "/history")]))
         };
-        Ok(pages::reply(&page, &row.name, &html! {}, body))
+        let below = [("edit", "/edit"), ("members", "/members"), ("history", "/history")];
+        let actions = pages::links(&page, &format!("/projects/{id}"), &below);
+        Ok(pages::reply_with_actions(&page, &row.name, &html! {}, actions, body))
     })
     .await
 }

@@ -119,6 +119,14 @@ pub fn list(conn: &mut AnyConnection, bounds: &PageBounds<Position>) -> Result<V
     })?)
 }
 
+/// The newest projects in the order of [`list`], with all their fields.
+pub fn newest(conn: &mut AnyConnection, rows: i64) -> Result<Vec<Detail>, Error> {
+    let newest = projects::table.order((projects::since.desc(), projects::id)).limit(rows);
+    Ok(with_connection!(conn, c => {
+        newest.select((Row::as_select(), projects::link, projects::description)).load(c)
+    })?)
+}
+
 /// One project.
 pub fn get(conn: &mut AnyConnection, id: DbUuid) -> Result<Detail, Error> {
     let project = projects::table.find(id);

@@ -57,6 +57,11 @@ impl Person {
     pub fn real_name(&self) -> &str {
         if self.publishes_real_name { &self.real_name } else { "" }
     }
+
+    /// The name that visitors see: the real name if its owner publishes it, else the sign-in name.
+    pub fn shown_name(&self) -> &str {
+        Some(self.real_name()).filter(|name| !name.is_empty()).unwrap_or(&self.name)
+    }
 }
 
 /// The users to list.

@@ -7,7 +7,11 @@ use common::{
 use deserr::Deserr;
 use maud::{Markup, html};
 use serde::Serialize;
-use service_kit::{database::types::DbUuid, error::Error, page::PageContext};
+use service_kit::{
+    database::types::DbUuid,
+    error::Error,
+    page::{PageContext, avatar},
+};
 use utoipa::{
     IntoParams, PartialSchema, ToSchema,
     openapi::{
@@ -40,9 +44,12 @@ impl From<Person> for User {
 
 /// A member of the club on a page: the names, linked to the member's own page if there is one.
 pub fn on_page(person: &Person) -> Markup {
+    let face = html! {
+        (avatar(&person.name, person.shown_name(), ""))
+        span { (person.name) @if !person.real_name().is_empty() { " (" (person.real_name()) ")" } }
+    };
     html! {
-        @if person.is_active() { a href={ "/people/" (person.name) } { (person.name) } } @else { (person.name) }
-        @if !person.real_name().is_empty() { " (" (person.real_name()) ")" }
+        @if person.is_active() { a.who href={ "/people/" (person.name) } { (face) } } @else { span.who { (face) } }
     }
 }
 

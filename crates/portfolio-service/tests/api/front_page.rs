@@ -36,7 +36,7 @@ fn a_browser_on_this_machine_signs_in_as_anybody(#[values(Sqlite, Postgres)] bac
     let nobody = || club.anonymous().header("accept", forms::HTML);
     let refused = page::check(&nobody().get("/projects/new").expect(401));
     let address = "/dev/sign-in?to=%2Fprojects%2Fnew";
-    assert!(refused.contains(&format!("<a class=\"button\" href=\"{address}\">Sign in</a>")), "{refused}");
+    assert!(refused.contains(&format!("<a class=\"button primary\" href=\"{address}\">Sign in</a>")), "{refused}");
     let shown = page::check(&nobody().get(address).expect(200));
     assert!(shown.contains("value=\"bob\"") && !shown.contains(&format!("value=\"{SUSAN}\"")), "{shown}");
     let send = |path: &str, body: &str| {

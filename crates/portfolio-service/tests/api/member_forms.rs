@@ -97,7 +97,7 @@ fn every_page_is_there_in_both_languages_and_only_for_whom_it_is(#[values(Sqlite
         }
         let shown = page::check(&nobody.expect(401));
         assert!(
-            shown.contains("Please sign in") && shown.contains("<a class=\"button\" href=\"/dev/sign-in?to="),
+            shown.contains("Please sign in") && shown.contains("<a class=\"button primary\" href=\"/dev/sign-in?to="),
             "{shown}"
         );
         club.anonymous().get(&path).refused(401, "not-signed-in");
@@ -158,7 +158,7 @@ fn members_add_change_and_delete_accounts(#[values(Sqlite, Postgres)] backend: B
     for type_ in AccountType::all() {
         assert!(shown.contains(&format!("href=\"{new}?type={}\"", type_.number())), "{shown}");
         let form = open(&club, BOB, &format!("{new}?type={}", type_.number()));
-        assert!(form.contains(&format!("Such as {}</small>", type_.form())), "{form}");
+        assert!(form.contains(&format!("Such as {}</span>", type_.form())), "{form}");
     }
     let mut form = fields(&open(&club, BOB, &format!("{new}?type=5")), &new);
     set(&mut form, "url", "https://example.com/bob");
@@ -178,7 +178,7 @@ fn members_add_change_and_delete_accounts(#[values(Sqlite, Postgres)] backend: B
     let mut second: Vec<_> = second.into_iter().filter(|(name, _)| name != "url" && name != "displayName").collect();
     second.extend([("url", "https://github.com/b"), ("displayName", "b")].map(|(a, b)| (a.to_owned(), b.to_owned())));
     let conflict = page::check(&send(&club, BOB, &new, &second).expect(409));
-    assert!(conflict.contains("<b>There is an account of this kind already</b>"), "{conflict}");
+    assert!(conflict.contains("<h2>There is an account of this kind already</h2>"), "{conflict}");
     assert!(conflict.contains("value=\"https://github.com/b\""), "{conflict}");
     let path = format!("/people/{}/accounts/{}", id(BOB), made[0]["id"].as_str().unwrap());
     let (mut mine, mut theirs) = (fields(&open(&club, BOB, &path), &path), fields(&open(&club, ALICE, &path), &path));

@@ -93,14 +93,17 @@ fn a_page_shows_what_a_member_has_done(#[values(Sqlite, Postgres)] backend: Back
     let [old, new, cup] = with_bob(&club);
     let shown = page(club.anonymous().get("/people/bob"));
     for part in [
-        "<h1>bob</h1><p>real name of bob</p>",
+        "<h1>bob</h1>",
+        "<p class=\"mute\">@bob · real name of bob</p>",
         "I &lt;i&gt;draw&lt;/i&gt;.\nAnd sing.",
-        "<a rel=\"me\" href=\"https://github.com/bob\"><b>GitHub</b><small>&lt;bob&gt;</small></a>",
-        &format!("<a href=\"{old}\">Old &amp; new</a> <small>October 2023 – March 2025</small>"),
-        &format!("<a href=\"{new}\">&lt;/script&gt;&lt;script&gt;alert(1)</a> <small>since April 2025</small>"),
-        &format!("<a href=\"{cup}\">Cup</a><br><small>3 April 2026 – 5 April 2026</small>"),
-        "<td>club A</td><td>&quot;3rd&quot;</td>",
-        "<td>club B</td><td></td>",
+        "rel=\"me\" href=\"https://github.com/bob\">",
+        "GitHub <small>&lt;bob&gt;</small></a>",
+        &format!("<a href=\"{old}\"><b>Old &amp; new</b></a><small>October 2023 – March 2025</small>"),
+        &format!("<a href=\"{new}\"><b>&lt;/script&gt;&lt;script&gt;alert(1)</b></a><small>since April 2025</small>"),
+        &format!(
+            "<a href=\"{cup}\">Cup</a><small>club A · 3 April 2026 – 5 April 2026</small></div><span class=\"badge good\">&quot;3rd&quot;</span>"
+        ),
+        &format!("<a href=\"{cup}\">Cup</a><small>club B · 3 April 2026 – 5 April 2026</small></div><i></i>"),
         &resume(BOB),
     ] {
         assert!(shown.contains(part), "{part}\n{shown}");
@@ -116,11 +119,12 @@ fn pages_of_projects_and_contests_show_who_was_in_them(#[values(Sqlite, Postgres
     let [old, new, cup] = with_bob(&club);
     let shown = page(club.anonymous().get(&old));
     for part in [
-        "<h1>Old &amp; new</h1><p class=\"faint\">April 2023 – September 2025</p>",
+        "<h1>Old &amp; new</h1>",
+        "<p class=\"mute\">April 2023 – September 2025</p>",
         "href=\"https://club.example/?a=1&amp;b=2\"",
-        "<a href=\"/people/bob\">bob</a> (real name of bob) <small>October 2023 – March 2025</small>",
+        "<span>bob (real name of bob)</span></a><small>October 2023 – March 2025</small>",
         // Who left has no page, and stays in the history (contract, "Operations").
-        "<li>susan <small>April 2023 – September 2025</small>",
+        "<span>susan</span></span><small>April 2023 – September 2025</small>",
     ] {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
@@ -129,8 +133,8 @@ fn pages_of_projects_and_contests_show_who_was_in_them(#[values(Sqlite, Postgres
     assert!(listed.contains(&format!("href=\"{old}\"")) && listed.contains(&new), "{listed}");
     assert!(page(club.anonymous().get("/contests")).contains(&cup));
     let shown = page(club.anonymous().get(&cup));
-    let members = "<td><a href=\"/people/bob\">bob</a> (real name of bob), susan</td>";
-    for part in ["<h1>Cup</h1>", "Friday, 3 April 2026 – Sunday, 5 April 2026", members] {
+    let members = ["<span>bob (real name of bob)</span></a>", "<span>susan</span>"];
+    for part in ["<h1>Cup</h1>", "Friday, 3 April 2026 – Sunday, 5 April 2026"].into_iter().chain(members) {
         assert!(shown.contains(part), "{part}\n{shown}");
     }
 }
@@ -163,9 +167,12 @@ fn every_page_is_the_same_for_everybody_in_the_language_of_the_reader(#[values(S
             assert_eq!(main_part(&shown), main_part(&english), "{path} as {member} sees it");
         }
         for shown in [&english, &japanese] {
-            for part in
-                ["<b>Tea &amp; &lt;Cake&gt;</b>", "href=\"https://tea.example/\"", "href=\"/me\"", "/language?set="]
-            {
+            for part in [
+                "<a class=\"club\" href=\"/\">Tea &amp; &lt;Cake&gt;<small>",
+                "href=\"https://tea.example/\"",
+                "href=\"/me\"",
+                "/language?set=",
+            ] {
                 assert!(shown.contains(part), "{path}: {part}: {shown}");
             }
         }
@@ -339,12 +346,12 @@ fn a_page_shows_at_most_200_rows_of_a_list(#[values(Sqlite, Postgres)] backend: 
         assert!(shown.contains(note), "{path}");
         shown.matches(row).count()
     };
-    assert_eq!(rows("/projects", "<li><a href=\"/projects/"), 200);
-    assert_eq!(rows("/contests", "<li><a href=\"/contests/"), 200);
+    assert_eq!(rows("/projects", "<li><div><a href=\"/projects/"), 200);
+    assert_eq!(rows("/contests", "<li><div><a href=\"/contests/"), 200);
     assert_eq!(rows("/people/bob", "href=\"/projects/"), 200);
     assert_eq!(rows("/people/bob", "href=\"/contests/"), 200);
-    assert_eq!(rows(&format!("/projects/{}", objects.first("projectId")), "<li>"), 200);
-    assert_eq!(rows(&format!("/contests/{}", objects.first("contestId")), "<td>the team</td>"), 200);
+    assert_eq!(rows(&format!("/projects/{}", objects.first("projectId")), "<li><div>"), 200);
+    assert_eq!(rows(&format!("/contests/{}", objects.first("contestId")), "<h3>the team</h3>"), 200);
     assert_eq!(club.anonymous().get(&resume(BOB)).expect(200).json()["projects"].as_array().unwrap().len(), 200);
 }
 

@@ -62,7 +62,8 @@ fn a_member_keeps_their_page_on_a_telephone() {
     let history = ended["history"].as_array().unwrap();
     assert!(history[0].as_str().unwrap().starts_with("bob renamed it from “Cat café” to “Cat cafe”."), "{seen}");
     assert_eq!(ended["restored"], "Cat cafe", "{seen}");
-    assert_eq!(ended["contest"], json!(["Cats", "1st", "bob (Bob Brennan)"]), "{seen}");
+    let team = ended["contest"][0].as_str().unwrap();
+    assert!(["Cats", "1st", "bob (Bob Brennan)"].iter().all(|part| team.contains(part)), "{seen}");
     let japanese = ended["japanese"][0].as_str().unwrap();
     assert!(japanese.starts_with("bobさんが復元しました。"), "{seen}");
     assert_eq!(

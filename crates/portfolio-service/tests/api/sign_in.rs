@@ -24,7 +24,7 @@ pub use crate::front_page::forms::HTML;
 pub const CALLBACK: &str = "/sign-in/callback";
 
 /// The link of the page of a failed sign-in.
-pub const SIGN_IN_AGAIN: &str = "<a class=\"button\" href=\"/sign-in?to=%2F\">Sign in again</a>";
+pub const SIGN_IN_AGAIN: &str = "<a class=\"button primary\" href=\"/sign-in?to=%2F\">Sign in again</a>";
 
 /// A key.
 const KEY: &str = "0123456789-abcdefghijklmnopqrstuvwxyz";

@@ -21,7 +21,10 @@ pub fn is_preferred(req: &HttpRequest) -> bool {
 }
 
 /// The style of every page.
-const STYLE: &str = include_str!("html.css");
+const STYLE: &str = include_str!("style/core.css");
+
+/// The style of cards, which some pages need besides.
+pub const CARDS: &str = include_str!("style/cards.css");
 
 /// A calendar sheet.
 const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath \
@@ -43,6 +46,14 @@ pub struct HtmlPage<'a> {
     pub head: Markup,
     /// Style besides that of every page.
     pub style: &'a str,
+    /// The style that sets the colour of the club, or nothing.
+    pub club_style: &'a str,
+    /// The address of its icon; a calendar sheet without one.
+    pub icon: Option<&'a str>,
+    /// What precedes the heading: what has just happened.
+    pub notice: Markup,
+    /// What the reader can do here, beside the heading.
+    pub actions: Markup,
     /// What follows the heading.
     pub body: Markup,
 }
@@ -50,13 +61,26 @@ pub struct HtmlPage<'a> {
 impl<'a> HtmlPage<'a> {
     /// A page with nothing special.
     pub fn new(title: &'a str, body: Markup) -> Self {
-        let (language, nothing) = (Language::English, || html! {});
-        Self { title, site: "", language, header: nothing(), footer: nothing(), head: nothing(), style: "", body }
+        let nothing = || html! {};
+        Self {
+            title,
+            site: "",
+            language: Language::English,
+            header: nothing(),
+            footer: nothing(),
+            head: nothing(),
+            style: "",
+            club_style: "",
+            icon: None,
+            notice: nothing(),
+            actions: nothing(),
+            body,
+        }
     }
 
     /// The page as an answer. Its policy allows no script, and no style but the page's own.
     pub fn reply(self, status: StatusCode) -> Reply {
-        let style = [STYLE, self.style].concat();
+        let style = [STYLE, self.style, self.club_style].concat();
         let hash = STANDARD.encode(Sha256::digest(&style));
         let policy = format!(
             "default-src 'none'; style-src 'sha256-{hash}'; img-src 'self' data:; form-action 'self'; \
@@ -73,13 +97,20 @@ impl<'a> HtmlPage<'a> {
                         (self.title)
                         @if !self.site.is_empty() && self.site != self.title { " – " (self.site) }
                     }
-                    link rel="icon" href=(ICON);
+                    link rel="icon" href=(self.icon.unwrap_or(ICON));
                     style { (maud::PreEscaped(style)) }
                     (self.head)
                 }
                 body {
                     (self.header)
-                    main id="main" { h1 { (self.title) } (self.body) }
+                    main id="main" {
+                        (self.notice)
+                        div.head {
+                            h1 { (self.title) }
+                            @if !self.actions.0.is_empty() { div.actions { (self.actions) } }
+                        }
+                        (self.body)
+                    }
                     (self.footer)
                 }
             }

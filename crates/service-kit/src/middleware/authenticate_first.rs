@@ -1,4 +1,4 @@
-//! 401 and 403 before 400 (contract, "Order of refusals").
+//! 401 and 403 before 400 (contract, "Fairness").
 
 use actix_web::{
     HttpMessage, HttpResponse,

@@ -17,7 +17,7 @@ pub fn enter_button(text: &str) -> Markup {
 /// A form with a single button, which may be one of several of which one is pressed.
 pub fn button(action: &str, fields: &[(&str, &str)], text: &str, is_pressed: Option<bool>) -> Markup {
     html! {
-        form.inline method="post" action=(action) {
+        form method="post" action=(action) {
             (hidden(form::KEY, form::new_key()))
             @for (name, value) in fields { (hidden(name, value)) }
             button aria-pressed=[is_pressed.map(|is_pressed| is_pressed.to_string())] { (text) }

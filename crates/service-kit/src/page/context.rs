@@ -21,7 +21,7 @@ use super::{
 use crate::{
     error::Failure,
     http::{HtmlPage, Language, Reply, notes::RequestNotes, query, texts::Argument},
-    state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH, SIGN_OUT_PATH},
+    state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH, LOGO_PATH, SIGN_OUT_PATH},
 };
 
 /// What every page takes from its request: language and layout.
@@ -74,6 +74,11 @@ impl PageContext {
         &self.state
     }
 
+    /// Whether the request carries a credential, good or bad.
+    pub fn is_signed_in(&self) -> bool {
+        self.is_signed_in
+    }
+
     /// A text without values.
     pub fn text(&self, key: &str) -> String {
         self.state.interface.texts.get(self.language, key, &[])
@@ -101,12 +106,11 @@ impl PageContext {
 
     /// A page of this service.
     pub fn page<'a>(&'a self, title: &'a str, body: Markup) -> HtmlPage<'a> {
-        let body = match self.notice() {
-            Some(notice) => html! { (notice) (body) },
-            None => body,
-        };
         HtmlPage {
             site: &self.state.club_name,
+            club_style: &self.state.club_style,
+            icon: self.logo(),
+            notice: self.notice().unwrap_or_default(),
             language: self.language,
             header: self.header(),
             footer: self.footer(),
@@ -119,8 +123,8 @@ impl PageContext {
         let notice = self.notice.filter(|_| self.is_get)?;
         let restore = self.path.as_deref().zip(self.deleted).map(|(path, id)| format!("{path}/{id}/restore"));
         Some(html! {
-            div.notice role="status" {
-                (self.text(&format!("notice-{notice}"))) " "
+            div.flash role="status" {
+                (self.text(&format!("notice-{notice}")))
                 @if let Some(restore) = restore { (button(&restore, &[], &self.text("undo"), None)) }
             }
         })
@@ -136,6 +140,17 @@ impl PageContext {
         self.page(title, body).reply(status).with(header::VARY, "Accept-Language")
     }
 
+    /// A page as an answer, with what the reader can do there beside its heading.
+    pub fn reply_with_actions(&self, title: &str, actions: Markup, body: Markup) -> Reply {
+        let page = HtmlPage { actions, ..self.page(title, body) };
+        page.reply(StatusCode::OK).with(header::VARY, "Accept-Language")
+    }
+
+    /// The address of the club's logo, if it has one.
+    fn logo(&self) -> Option<&'static str> {
+        (self.state.club_logo.is_some() && self.state.static_files.is_none()).then_some(LOGO_PATH)
+    }
+
     /// The address that signs somebody in and returns to this page, if the service has a page for that.
     pub fn sign_in_address(&self) -> Option<String> {
         self.state.sign_in_address(self.way_back())
@@ -147,20 +162,35 @@ impl PageContext {
     }
 
     fn header(&self) -> Markup {
-        let has_pages = self.state.static_files.is_none();
+        let skip = html! { a.skip href="#main" { (self.text("skip")) } };
+        if self.state.static_files.is_some() {
+            return skip;
+        }
         let is_here = |page: &str| self.path.as_deref().is_some_and(|path| is_below(path, page));
+        let link = |(page, key): &(&str, &str)| {
+            html! { a href=(page) aria-current=[is_here(page).then_some("page")] { (self.text(key)) } }
+        };
+        // What is the reader's own stands at the end.
+        let (own, pages): (Vec<_>, Vec<_>) = self.state.info.navigation.iter().partition(|(page, _)| *page == "/me");
+        let sign_in = self.sign_in_address().filter(|_| !self.is_signed_in);
+        let to = self.way_back();
         html! {
-            a.skip href="#main" { (self.text("skip")) }
-            @if has_pages {
-                header {
-                    nav aria-label=(self.text("pages")) {
-                        @if !self.state.club_name.is_empty() { b { (self.state.club_name) } }
-                        @for (page, key) in self.state.info.navigation {
-                            a href=(page) aria-current=[is_here(page).then_some("page")] { (self.text(key)) }
+            (skip)
+            header.top {
+                div {
+                    a.club href="/" {
+                        @if let Some(logo) = self.logo() { img src=(logo) alt="" width="28" height="28"; }
+                        @if self.state.club_name.is_empty() { (self.text("service")) }
+                        @else { (self.state.club_name) small { (self.text("service")) } }
+                    }
+                    nav aria-label=(self.text("pages")) { @for page in pages { (link(page)) } }
+                    div.me {
+                        @for language in Language::ALL.into_iter().filter(|other| *other != self.language) {
+                            a href=(address(LANGUAGE_PATH, &[("set", language.code()), ("to", to)])) lang=(language.code())
+                                hreflang=(language.code()) { (language.name()) }
                         }
-                        @if let Some(sign_in) = self.sign_in_address().filter(|_| !self.is_signed_in) {
-                            a href=(sign_in) { (self.text("sign-in")) }
-                        }
+                        @if let Some(sign_in) = sign_in { a href=(sign_in) { (self.text("sign-in")) } }
+                        @else { @for page in own { (link(page)) } }
                     }
                 }
             }
@@ -171,15 +201,13 @@ impl PageContext {
         if self.state.static_files.is_some() {
             return html! {};
         }
-        let to = self.way_back();
+        let name = &self.state.club_name;
         html! {
             footer {
-                @if let Some(site) = &self.state.club_url {
-                    a href=(site) { @if self.state.club_name.is_empty() { (site) } @else { (self.state.club_name) } }
-                }
-                @for language in Language::ALL.into_iter().filter(|other| *other != self.language) {
-                    a href=(address(LANGUAGE_PATH, &[("set", language.code()), ("to", to)])) lang=(language.code())
-                        hreflang=(language.code()) { (language.name()) }
+                span {
+                    @if let Some(site) = &self.state.club_url {
+                        a href=(site) { @if name.is_empty() { (site) } @else { (name) } }
+                    } @else { (name) }
                 }
                 a href=(DEVELOPERS_PATH) { (self.text("for-developers")) }
                 @if self.is_signed_in && self.state.answer_options.has_sign_out {

@@ -68,7 +68,7 @@ impl FormPage<'_> {
         let is_spent = self.problem.is_some_and(|problem| problem.status() == 422);
         let key = Some(self.values.get(form::KEY)).filter(|key| !key.is_empty() && !is_spent);
         html! {
-            form method="post" action=(action) enctype=[kind] {
+            form.card method="post" action=(action) enctype=[kind] {
                 (hidden(form::KEY, key.map_or_else(form::new_key, str::to_owned)))
                 @if let Some(tag) = tag { (hidden(form::TAG, tag)) }
                 (content)
@@ -76,18 +76,27 @@ impl FormPage<'_> {
         }
     }
 
-    /// What is wrong, above the fields.
+    /// What is wrong, above the fields, with a link to each field that is marked.
     pub fn refusal(&self) -> Markup {
         let Some(problem) = self.problem else { return html! {} };
         let others = self.messages(|name| !self.has_field(name));
+        let fields = self.values.iter().map(|(name, _)| name);
+        let marked = fields.map(|field| (field, self.messages(|member| self.field_of(member) == field)));
+        let mut marked: Vec<_> = marked.filter(|(_, messages)| !messages.is_empty()).collect();
+        marked.dedup_by_key(|(field, _)| *field);
         html! {
-            div.refusal role="alert" {
+            div.refusal role="alert" tabindex="-1" {
                 @if problem.broken_rules().is_empty() {
-                    b { (self.page.problem_title(problem)) }
+                    h2 { (self.page.problem_title(problem)) }
                     (self.page.explain(problem))
                 } @else {
-                    b { (self.page.text("refused")) }
-                    @for message in &others { p { (message) } }
+                    h2 { (self.page.text("refused")) }
+                    ul {
+                        @for message in &others { li { (message) } }
+                        @for (field, messages) in &marked {
+                            li { a href={ "#f-" (field) } { (messages.join(" ")) } }
+                        }
+                    }
                 }
             }
         }
@@ -141,7 +150,7 @@ impl FormPage<'_> {
     /// it.
     fn labelled(
         &self,
-        name: &str,
+        (name, is_required): (&str, bool),
         label: &str,
         hint: Option<&str>,
         field: impl FnOnce(&str, Option<&str>, bool) -> Markup,
@@ -158,17 +167,17 @@ impl FormPage<'_> {
         let described = described.join(" ");
         html! {
             div.field {
-                label for=(id) { (label) }
-                (field(&id, Some(described.as_str()).filter(|ids| !ids.is_empty()), !messages.is_empty()))
-                @if let Some(hint) = hint { small id={ (id) "-hint" } { (hint) } }
+                label for=(id) { (label) @if is_required { " " em.req { (self.page.text("required")) } } }
+                @if let Some(hint) = hint { span.hint id={ (id) "-hint" } { (hint) } }
                 @if !messages.is_empty() { p.error id={ (id) "-error" } { (messages.join(" ")) } }
+                (field(&id, Some(described.as_str()).filter(|ids| !ids.is_empty()), !messages.is_empty()))
             }
         }
     }
 
     /// A field of one line.
     pub fn input(&self, input: Input<'_>) -> Markup {
-        self.labelled(input.name, input.label, input.hint, |id, described, is_wrong| {
+        self.labelled((input.name, input.is_required), input.label, input.hint, |id, described, is_wrong| {
             let list = (!input.suggestions.is_empty()).then(|| format!("{id}-list"));
             html! {
                 input id=(id) name=(input.name) type=(input.kind.unwrap_or("text")) value=(self.values.get(input.name))
@@ -184,7 +193,7 @@ impl FormPage<'_> {
 
     /// A field of several lines.
     pub fn text_area(&self, input: Input<'_>) -> Markup {
-        self.labelled(input.name, input.label, input.hint, |id, described, is_wrong| {
+        self.labelled((input.name, input.is_required), input.label, input.hint, |id, described, is_wrong| {
             html! {
                 textarea id=(id) name=(input.name) rows="4" required[input.is_required] maxlength=[input.max_length]
                     aria-describedby=[described] aria-invalid=[is_wrong.then_some("true")] {
@@ -199,7 +208,7 @@ impl FormPage<'_> {
     pub fn select(&self, name: &str, label: &str, hint: Option<&str>, choices: &[Choice]) -> Markup {
         // A browser would take the last one of several.
         let chosen = choices.iter().position(|(value, _)| value == self.values.get(name));
-        self.labelled(name, label, hint, |id, described, is_wrong| {
+        self.labelled((name, false), label, hint, |id, described, is_wrong| {
             html! {
                 select id=(id) name=(name) aria-describedby=[described] aria-invalid=[is_wrong.then_some("true")] {
                     @for (n, (value, text)) in choices.iter().enumerate() {
@@ -214,11 +223,13 @@ impl FormPage<'_> {
     pub fn check_box(&self, name: &str, label: &str, hint: Option<&str>) -> Markup {
         let id = format!("f-{name}");
         html! {
-            div.field.check {
+            div.check {
                 input id=(id) name=(name) type="checkbox" value="true" checked[self.values.has(name, "true")]
                     aria-describedby=[hint.map(|_| format!("{id}-hint"))];
-                label for=(id) { (label) }
-                @if let Some(hint) = hint { small id={ (id) "-hint" } { (hint) } }
+                div {
+                    label for=(id) { (label) }
+                    @if let Some(hint) = hint { span.hint id={ (id) "-hint" } { (hint) } }
+                }
             }
         }
     }

@@ -73,18 +73,20 @@ impl Sentences<'_> {
     pub fn list(&self, rows: &[Row], more: impl Fn(&Row) -> Markup) -> Result<Markup, Error> {
         let sentences = rows.iter().map(|row| self.sentence(row)).collect::<Result<Vec<_>, _>>()?;
         Ok(html! {
-            ul.list {
+            ul.rows.named {
                 @for (row, sentence) in rows.iter().zip(&sentences) {
                     li {
-                        (sentence)
-                        small {
-                            (self.moment(row.at.0, |day| self.page.language.date(day)))
-                            @if let Some(name) = &row.token {
-                                (self.page.language.separator())
-                                (self.page.format("history-token", &[("name", name.as_str().into())]))
+                        div {
+                            (sentence)
+                            small {
+                                (self.moment(row.at.0, |day| self.page.language.date(day)))
+                                @if let Some(name) = &row.token {
+                                    (self.page.language.separator())
+                                    (self.page.format("history-token", &[("name", name.as_str().into())]))
+                                }
                             }
                         }
-                        (more(row))
+                        div { (more(row)) }
                     }
                 }
             }

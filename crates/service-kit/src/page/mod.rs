@@ -1,19 +1,23 @@
 //! The layout of the pages, what it takes from a request, the forms in them, and what both services show alike.
 
 mod address;
+mod avatar;
 mod buttons;
 mod context;
 mod fields;
 mod history;
+mod icons;
 mod problems;
 mod sign_out;
 
 pub use self::{
     address::{address, is_local, see_deleted, see_deleted_from, see_other, see_saved, set_language},
+    avatar::{avatar, picture},
     buttons::{button, enter_button, hidden},
     context::PageContext,
     fields::{Choice, FormPage, Input, note_unknown_name},
     history::{Sentences, mentioned},
+    icons::{Icon, icon, labelled_icon},
     problems::{problem_page, show as show_problem, show_all as show_problems},
     sign_out::ask as ask_to_sign_out,
 };

@@ -38,10 +38,10 @@ impl PageContext {
     pub fn next_step(&self, problem: &Problem) -> Markup {
         html! {
             @match (problem.status(), self.sign_in_address()) {
-                (401, Some(sign_in)) if self.is_get => a.button href=(sign_in) { (self.text("sign-in")) },
+                (401, Some(sign_in)) if self.is_get => a.button.primary href=(sign_in) { (self.text("sign-in")) },
                 // Loading the page again sends the form again.
                 (401, Some(sign_in)) => {
-                    (self.text("sign-in-and-send")) " " a.button href=(sign_in) target="_blank" { (self.text("sign-in")) }
+                    (self.text("sign-in-and-send")) " " a.button.primary href=(sign_in) target="_blank" { (self.text("sign-in")) }
                 },
                 (408 | 429 | 503, _) if self.is_get => a href="" { (self.text("try-again")) },
                 _ => a href="/" { (self.text("to-start")) },
@@ -72,7 +72,7 @@ impl PageContext {
             };
         html! {
             @if let Some(about) = about { p { (about) } }
-            @if is_special { p.faint { (problem.explanation()) } }
+            @if is_special { p.mute { (problem.explanation()) } }
         }
     }
 }
@@ -103,7 +103,7 @@ pub fn show_all(context: &PageContext) -> Reply {
 pub fn show(context: &PageContext, code: &Code) -> Reply {
     let body = html! {
         p lang="en" { (code.about) }
-        p.faint { code { (code.name) } ", " (code.status) }
+        p.mute { code { (code.name) } ", " (code.status) }
         p { a href="/problems" { (context.text("problems")) } }
     };
     context.reply(code.title, body).with(header::VARY, "Accept")

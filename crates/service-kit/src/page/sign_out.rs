@@ -12,8 +12,8 @@ pub async fn ask(page: PageContext) -> Result<Reply, Failure> {
         return Err(Problem::not_found("path").into());
     }
     let body = html! {
-        form method="post" action=(SIGN_OUT_PATH) {
-            div.actions { button.main { (page.text("sign-out")) } a href="/" { (page.text("cancel")) } }
+        form.card method="post" action=(SIGN_OUT_PATH) {
+            div.actions { button.primary { (page.text("sign-out")) } a href="/" { (page.text("cancel")) } }
         }
     };
     Ok(page.reply(&page.text("sign-out-question"), body))

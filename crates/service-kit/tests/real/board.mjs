@@ -8,33 +8,27 @@ mkdirSync(FOLDER, { recursive: true });
 
 // The least contrast of the texts on patterns, which axe cannot judge (WCAG 2.2, relative luminance).
 function leastContrast() {
-  const rgb = (color) => (color.match(/[\d.]+/g) ?? []).map(Number);
+  const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  // What these colours look like one over the other.
+  const seen = (...colours) => {
+    canvas.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
   const luminance = ([r, g, b]) => {
     const [x, y, z] = [r, g, b].map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
     return 0.2126 * x + 0.7152 * y + 0.0722 * z;
   };
   const contrast = (a, b) => {
-    const [dark, light] = [luminance(rgb(a)), luminance(rgb(b))].sort((x, y) => x - y);
+    const [dark, light] = [luminance(a), luminance(b)].sort((x, y) => x - y);
     return (light + 0.05) / (dark + 0.05);
   };
-  const style = getComputedStyle(document.documentElement);
-  const variable = (name) => {
-    const probe = document.createElement('span');
-    probe.style.color = style.getPropertyValue(name);
-    document.body.append(probe);
-    const color = getComputedStyle(probe).color;
-    probe.remove();
-    return color;
-  };
-  // Both tones of what is behind a text.
-  const behind = ({ classList: kind }) => {
-    if (kind.contains('instant')) return ['--instant', '--instant-line'];
-    if (kind.contains('shared')) return ['--shared', '--shared-line'];
-    if (kind.contains('free')) return ['--free', '--shared'];
-    return ['--event'];
-  };
-  return Math.min(...[...document.querySelectorAll('.lane .bar')].flatMap((bar) =>
-    behind(bar).map((name) => contrast(getComputedStyle(bar).color, variable(name)))));
+  return Math.min(...[...document.querySelectorAll('.lane .bar')].flatMap((bar) => {
+    const { color, backgroundColor, backgroundImage } = getComputedStyle(bar);
+    const stripes = backgroundImage.match(/rgba?\([^)]*\)/g) ?? [];
+    const grounds = [seen(backgroundColor), ...stripes.map((stripe) => seen(backgroundColor, stripe))];
+    return grounds.map((ground) => contrast(seen(color), ground));
+  }));
 }
 
 // The texts of bars that are not shown in full.
@@ -72,7 +66,7 @@ try {
 
   // What reaches over the edge of the day has no end there, and a name that does not fit ends in an ellipsis.
   await page.goto(board);
-  const track = await page.locator('.row:not(.head) .track').first().boundingBox();
+  const track = await page.locator('.row:not(.hours) .track').first().boundingBox();
   const over = await page.locator('.bar.is-begun.goes-on').first().boundingBox();
   seen.edges = [over.x - track.x, over.x + over.width - track.x - track.width].map(Math.round);
   seen.ellipsis = await page.locator('.lane a.bar b').evaluateAll((all) =>
@@ -138,7 +132,7 @@ try {
   };
   seen.shots.kiosk = (await kiosk.screenshot({ path: `${FOLDER}/board-kiosk.png` })).length;
   await kiosk.goto(`${ORIGIN}/board?kiosk=${KIOSK}&day=${DAY}&place=S516`);
-  seen.kiosk.place = await kiosk.locator('.row:not(.head)').innerText();
+  seen.kiosk.place = await kiosk.locator('.row:not(.hours)').innerText();
   await kiosk.screenshot({ path: `${FOLDER}/board-kiosk-place.png` });
   const refused = await screen.newPage();
   await refused.goto(`${ORIGIN}/board?kiosk=${KIOSK}x`);

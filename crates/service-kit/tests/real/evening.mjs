@@ -38,8 +38,8 @@ try {
   const member = await visitor(MEMBER);
   seen.member = await signIn(member, ROOMS);
   await click(member, 'link', 'Book a room');
-  await member.getByLabel('Name').fill('Tea & cake');
-  await member.getByRole('textbox', { name: 'Another place' }).fill('Roof garden');
+  await member.getByRole('textbox', { name: 'Name required' }).fill('Tea & cake');
+  await member.getByRole('textbox', { name: 'Name of the place' }).fill('Roof garden');
   await click(member, 'button', 'Book');
   seen.booked = await heading(member);
   seen.memberInPortfolio = await signIn(member, PORTFOLIO);

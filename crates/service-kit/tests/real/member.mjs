@@ -27,19 +27,19 @@ try {
   await look(bob, 'start');
 
   await follow(bob, () => bob.getByRole('link', { name: 'Book a room' }).click());
-  await bob.getByLabel('Name').fill('Tea & cake');
-  await bob.getByRole('textbox', { name: 'Another place' }).fill('Roof garden');
-  await bob.getByLabel('Room').selectOption({ label: 'Another place' });
+  await bob.getByRole('textbox', { name: 'Name required' }).fill('Tea & cake');
+  await bob.getByRole('radio', { name: 'Another place' }).check();
+  await bob.getByRole('textbox', { name: 'Name of the place' }).fill('Roof garden');
   await look(bob, 'book');
   await follow(bob, () => bob.getByRole('button', { name: 'Book', exact: true }).click());
   await bob.waitForURL(/\/events\/[0-9a-f-]+$/);
   ended.booked = await heading(bob);
-  await follow(bob, () => bob.getByRole('button', { name: 'I come', exact: true }).click());
+  await follow(bob, () => bob.getByRole('button', { name: 'Going', exact: true }).click());
   ended.answered = await bob.locator('button[aria-pressed=true]').textContent();
   await look(bob, 'event');
   await follow(bob, () => bob.getByRole('link', { name: 'Edit' }).click());
   await look(bob, 'edit');
-  await bob.getByRole('textbox', { name: 'Another place' }).fill('Tea house');
+  await bob.getByRole('textbox', { name: 'Name of the place' }).fill('Tea house');
   await follow(bob, () => bob.getByRole('button', { name: 'Save' }).click());
   ended.history = await bob.getByRole('main').getByRole('listitem').filter({ hasText: 'moved it' }).textContent();
   await follow(bob, () => bob.getByRole('link', { name: 'Delete' }).click());
@@ -56,22 +56,22 @@ try {
   await look(bob, 'events');
 
   await bob.goto(`${ORIGIN}/polls/new`);
-  await bob.getByLabel('Name').fill('Summer trip');
+  await bob.getByRole('textbox', { name: 'Name required' }).fill('Summer trip');
   await bob.getByLabel('Group', { exact: true }).selectOption({ index: 1 });
   await look(bob, 'new-poll');
-  await follow(bob, () => bob.getByRole('button', { name: 'Ask', exact: true }).click());
+  await follow(bob, () => bob.getByRole('button', { name: 'Create poll', exact: true }).click());
   await bob.waitForURL(/\/polls\/[0-9a-f-]+$/);
   await bob.getByRole('radio', { name: 'Yes' }).first().check();
   await bob.getByRole('radio', { name: 'Maybe' }).nth(1).check();
   await follow(bob, () => bob.getByRole('button', { name: 'Answer' }).click());
   await bob.getByRole('button', { name: 'Change my answer' }).waitFor();
-  ended.poll = await bob.locator('.best th').first().textContent();
+  ended.poll = await bob.getByRole('listitem').filter({ hasText: 'Best' }).first().textContent();
   await look(bob, 'poll');
   await follow(bob, () => bob.getByRole('link', { name: 'Choose a time' }).click());
   await look(bob, 'confirm');
-  await bob.getByLabel('Room').selectOption({ label: 'Another place' });
-  await bob.getByRole('textbox', { name: 'Another place' }).fill('Beach');
-  await follow(bob, () => bob.getByRole('button', { name: 'Make it an event' }).click());
+  await bob.getByRole('radio', { name: 'Another place' }).check();
+  await bob.getByRole('textbox', { name: 'Name of the place' }).fill('Beach');
+  await follow(bob, () => bob.getByRole('button', { name: 'Choose this time' }).click());
   await bob.waitForURL(/\/events\/[0-9a-f-]+$/);
   ended.confirmed = await heading(bob);
   await bob.goto(`${ORIGIN}/polls`);
@@ -95,7 +95,7 @@ try {
   await alice.goBack();
   await follow(alice, () => alice.getByRole('link', { name: '部屋の一括登録' }).click());
   const table = 'Subject,Start date,End date,Start time,End time,Location\nterm,2099/04/04,2099/04/04,18:00,21:00,S516\n';
-  await alice.getByLabel('表').setInputFiles({ name: 'rooms.csv', mimeType: 'text/csv', buffer: Buffer.from(table) });
+  await alice.getByLabel('CSVファイル').setInputFiles({ name: 'rooms.csv', mimeType: 'text/csv', buffer: Buffer.from(table) });
   await look(alice, 'import-japanese');
   await follow(alice, () => alice.getByRole('button', { name: '内容の確認' }).click());
   await look(alice, 'preview-japanese');
@@ -104,7 +104,7 @@ try {
   ended.uploaded = await heading(alice);
   await alice.goto(`${ORIGIN}/nowhere`);
   await look(alice, 'nowhere-japanese');
-  await follow(alice, () => alice.getByRole('contentinfo').getByRole('link', { name: 'English' }).click());
+  await follow(alice, () => alice.getByRole('banner').getByRole('link', { name: 'English' }).click());
   ended.language = await heading(alice);
   console.log(JSON.stringify({ ...seen, ended }));
 } finally {

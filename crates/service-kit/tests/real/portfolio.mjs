@@ -88,7 +88,7 @@ try {
   await look(bob, 'new-team');
   await click(bob, 'button', 'Save');
   await look(bob, 'contest');
-  ended.contest = await bob.getByRole('main').getByRole('cell').allTextContents();
+  ended.contest = await bob.getByRole('main').getByRole('listitem').allTextContents();
   await click(bob, 'link', 'Edit');
   await look(bob, 'edit-contest');
 
@@ -98,7 +98,7 @@ try {
   await alice.goto(`${project}/history`);
   ended.japanese = await alice.getByRole('main').getByRole('listitem').allTextContents();
   await look(alice, 'history-japanese');
-  await follow(alice, () => alice.getByRole('contentinfo').getByRole('link', { name: 'English' }).click());
+  await follow(alice, () => alice.getByRole('banner').getByRole('link', { name: 'English' }).click());
   ended.language = await heading(alice);
 
   const nobody = await browser.newPage({ viewport: { width: 320, height: 740 }, locale: 'en-GB' });
