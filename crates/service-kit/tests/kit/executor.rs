@@ -3,7 +3,7 @@
 use std::{
     future::Future,
     sync::{
-        Arc, RwLock,
+        Arc,
         atomic::{AtomicUsize, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
@@ -474,27 +474,27 @@ fn sixteen_expensive_reads_of_one_owner_do_not_delay_another(#[values(Sqlite, Po
     let database = &TestDatabase::new(backend);
     let db = with_default_size(database);
     let half = if database.url.is_postgres() { 4 } else { 2 };
-    let gate = Arc::new(RwLock::new(()));
     let (begun, has_begun) = channel();
     block_on(async {
         // They end when the others have their answers, so that no speed makes a difference.
-        let closed = gate.write().unwrap();
-        let expensive: Vec<_> = (0..16)
+        let (expensive, ends): (Vec<_>, Vec<_>) = (0..16)
             .map(|number| {
-                let (begun, gate) = (begun.clone(), gate.clone());
-                queued(db.read(owner(1), move |_| {
+                let (begun, (end, ended)) = (begun.clone(), channel::<()>());
+                let read = queued(db.read(owner(1), move |_| {
                     begun.send(number).unwrap();
-                    drop(gate.read());
+                    // Until the test drops the other end.
+                    ended.recv().unwrap_err();
                     Ok(number)
-                }))
+                }));
+                (read, end)
             })
-            .collect();
+            .unzip();
         let mut running: Vec<_> = (0..half).map(|_| has_begun.recv_timeout(MAX_WAIT).unwrap()).collect();
         for _ in 0..100 {
             assert_eq!(db.read(owner(2), count).await.unwrap(), 0);
         }
         assert!(has_begun.try_recv().is_err(), "they run on more than half of the threads");
-        drop(closed);
+        drop(ends);
         let ended = join_all(expensive).await.into_iter().map(Result::unwrap);
         assert!(ended.eq(0..16));
         running.extend(has_begun.try_iter());
