@@ -605,6 +605,7 @@ fn writes_whose_callers_have_given_up_leave_the_queue(#[values(Sqlite, Postgres)
     });
 }
 
+/// Takes seconds: it waits for the time limits of frozen connections.
 #[test]
 fn frozen_connections_are_replaced_up_to_a_bound() {
     let database = TestDatabase::postgres();

@@ -317,6 +317,7 @@ fn backups(load: &Load<'_>) {
     });
 }
 
+/// Takes half a minute: long enough for many checkpoints, long reads and backups under load.
 #[rstest]
 fn reading_and_writing_at_once_is_never_refused(#[values(Sqlite, Postgres)] backend: Backend) {
     let service = Service::start(backend, &[]);
@@ -335,6 +336,7 @@ fn reading_and_writing_at_once_is_never_refused(#[values(Sqlite, Postgres)] back
     service.has_all(&acknowledged);
 }
 
+/// Takes seconds: load before the disk is full, while it is, and after that.
 #[test]
 fn a_full_disk_refuses_writes_alone_and_only_while_it_is_full() {
     let service = Service::start(Sqlite, &[("DISK_DELAY", "0")]);
@@ -360,6 +362,7 @@ fn a_full_disk_refuses_writes_alone_and_only_while_it_is_full() {
     assert!(log.iter().any(|line| line.contains("database or disk is full")), "{log:#?}");
 }
 
+/// Takes 20 seconds: load on a disk that takes a millisecond for each page.
 #[test]
 fn a_slow_disk_refuses_nothing() {
     // A millisecond for each page.
