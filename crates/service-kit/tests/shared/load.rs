@@ -199,14 +199,16 @@ fn pause(milliseconds: u64) {
     std::thread::sleep(Duration::from_millis(milliseconds));
 }
 
+/// A refused write: when it was sent, and its status.
+type Refusal = (Instant, u16);
+
 /// What all threads share.
 struct Load<'a> {
     service: &'a Service,
     is_over: AtomicBool,
     number: AtomicU64,
     acknowledged: Mutex<Vec<(String, Value)>>,
-    /// Refused writes: when they were sent, and their statuses.
-    refusals: Mutex<Vec<(Instant, u16)>>,
+    refusals: Mutex<Vec<Refusal>>,
 }
 
 /// Ends the load, also when a thread panics.
@@ -245,7 +247,7 @@ impl Load<'_> {
 
 /// Runs readers and writers at once while `during` runs, and returns what was acknowledged and the refused writes. A read
 /// that fails ends the test.
-fn load(service: &Service, during: impl FnOnce(&Load<'_>)) -> (Vec<(String, Value)>, Vec<(Instant, u16)>) {
+fn load(service: &Service, during: impl FnOnce(&Load<'_>)) -> (Vec<(String, Value)>, Vec<Refusal>) {
     let load = Load {
         service,
         is_over: AtomicBool::new(false),
