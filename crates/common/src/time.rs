@@ -201,32 +201,44 @@ impl Serialize for Zoned {
 pub struct Clock {
     created_at: Instant,
     offset_micros: Arc<AtomicI64>,
+    /// The time of a stopped clock, without its offset.
+    stopped_at: Option<DateTime<Utc>>,
 }
 
 impl Default for Clock {
     fn default() -> Self {
-        Self { created_at: Instant::now(), offset_micros: Arc::default() }
+        Self { created_at: Instant::now(), offset_micros: Arc::default(), stopped_at: None }
     }
 }
 
 impl Clock {
+    /// A clock that only [`advance`](Self::advance) moves, for tests whose result must not depend on their own speed.
+    pub fn stopped() -> Self {
+        Self { stopped_at: Some(system_time()), ..Self::default() }
+    }
+
     /// The current time.
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
     pub fn now(&self) -> Timestamp {
-        let now = Utc::now() + TimeDelta::microseconds(self.offset_micros.load(Ordering::Relaxed));
-        Timestamp::new(now).unwrap_or(Timestamp(0))
+        let offset = TimeDelta::microseconds(self.offset_micros.load(Ordering::Relaxed));
+        Timestamp::new(self.stopped_at.unwrap_or_else(system_time) + offset).unwrap_or(Timestamp(0))
     }
 
     /// The time since this clock was created. It never decreases, even when the system clock is set back.
     pub fn elapsed(&self) -> Duration {
         let offset = u64::try_from(self.offset_micros.load(Ordering::Relaxed)).unwrap_or(0);
-        self.created_at.elapsed() + Duration::from_micros(offset)
+        let measured = if self.stopped_at.is_some() { Duration::ZERO } else { self.created_at.elapsed() };
+        measured + Duration::from_micros(offset)
     }
 
     /// Moves this clock and its clones forward by `delta`.
     pub fn advance(&self, delta: TimeDelta) {
         self.offset_micros.fetch_add(delta.num_microseconds().unwrap_or(0), Ordering::Relaxed);
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
+fn system_time() -> DateTime<Utc> {
+    Utc::now()
 }
 
 #[cfg(test)]
@@ -313,6 +325,16 @@ mod tests {
         other.advance(TimeDelta::days(31));
         assert!(clock.now() >= before.plus(TimeDelta::days(31)));
         assert!(clock.elapsed() >= Duration::from_hours(31 * 24));
+    }
+
+    #[test]
+    fn a_stopped_clock_moves_only_when_it_is_moved() {
+        let clock = Clock::stopped();
+        let (before, running) = (clock.now(), Clock::default());
+        while running.elapsed() < Duration::from_millis(1) {}
+        assert_eq!((clock.now(), clock.elapsed()), (before, Duration::ZERO));
+        clock.clone().advance(TimeDelta::seconds(20));
+        assert_eq!((clock.now(), clock.elapsed()), (before.plus(TimeDelta::seconds(20)), Duration::from_secs(20)));
     }
 
     proptest! {

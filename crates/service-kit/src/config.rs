@@ -154,6 +154,9 @@ pub struct ServerOptions {
     pub pages: PageOptions,
 }
 
+/// How long a request waits for a database connection and then for a lock.
+pub const CHECKOUT: Duration = Duration::from_millis(2500);
+
 /// Where the database is and how it is used.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Database")]
@@ -188,6 +191,10 @@ pub struct DatabaseOptions {
     #[arg(global = true, long, env = "DATABASE_TIMEOUT", value_name = "SECONDS", default_value_t = 10,
           value_parser = whole_number::<u64>(1..=300))]
     pub database_timeout: u64,
+
+    /// [`CHECKOUT`]. Not an option: only tests, which may run on a slow machine, wait longer.
+    #[arg(skip = CHECKOUT)]
+    pub checkout: Duration,
 }
 
 impl DatabaseOptions {
@@ -217,7 +224,7 @@ impl DatabaseOptions {
     pub fn limits(&self) -> Limits {
         Limits {
             connections: self.database_connections,
-            checkout: Duration::from_millis(2500),
+            checkout: self.checkout,
             work: Duration::from_secs(self.database_timeout),
         }
     }

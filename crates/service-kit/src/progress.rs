@@ -140,7 +140,7 @@ mod tests {
         let wait_for = |expected: &str| {
             let mut text = String::new();
             while !text.ends_with(expected) {
-                text += &lines.recv_timeout(Duration::from_secs(10)).unwrap_or_else(|_| panic!("{expected}: {text}"));
+                text += &lines.recv_timeout(Duration::from_mins(1)).unwrap_or_else(|_| panic!("{expected}: {text}"));
             }
         };
         progress.step("reading", None);

@@ -39,6 +39,7 @@ pub use self::client::{Answer, Client, DOCUMENT};
 mod databases;
 use self::databases::TestDatabase;
 pub use self::databases::{Backend, postgres_schema};
+use crate::process::LONG;
 use booking_service::server::{INFO, MIGRATIONS};
 
 /// The members of every test's club: sign-in names.
@@ -79,21 +80,28 @@ impl Club {
         Self::start_with(backend, &[])
     }
 
-    /// Starts a service with additional command-line options.
+    /// Starts a service with additional command-line options. If they limit rates, its clock is stopped, so that no
+    /// limit recovers before a slow test has reached it.
     pub fn start_with(backend: Backend, options: &[&str]) -> Self {
+        let is_limited = options.iter().any(|option| option.ends_with("rate-limit"));
+        Self::start_by(if is_limited { Clock::stopped() } else { Clock::default() }, backend, options)
+    }
+
+    /// Starts a service with this clock.
+    pub fn start_by(clock: Clock, backend: Backend, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let database = TestDatabase::new(backend, folder.path());
-        let club = Self::start_on(&database.url.clone(), Some(database), folder, options);
+        let club = Self::start_on(&database.url.clone(), Some(database), folder, options, clock);
         club.add_members();
         club
     }
 
     /// Starts a service on a database that may already exist, without adding members.
     pub fn start_at(url: &str, folder: TempDir, options: &[&str]) -> Self {
-        Self::start_on(url, None, folder, options)
+        Self::start_on(url, None, folder, options, Clock::default())
     }
 
-    fn start_on(url: &str, database: Option<TestDatabase>, folder: TempDir, options: &[&str]) -> Self {
+    fn start_on(url: &str, database: Option<TestDatabase>, folder: TempDir, options: &[&str], clock: Clock) -> Self {
         let mut arguments = vec!["booking-service", "--database-url", url];
         if !options.contains(&"--bind") {
             arguments.extend(["--bind", "127.0.0.1:0"]);
@@ -111,13 +119,15 @@ impl Club {
             arguments.extend(["--time-zone", "Asia/Tokyo"]);
         }
         arguments.extend(["--workers", "1", "--database-connections", "4"]);
+        // A slow machine is no reason for a 503.
+        arguments.extend(["--database-timeout", "60", "--request-timeout", "300"]);
         arguments.extend(options);
-        let config = Cli::try_parse_from(arguments).unwrap().config;
+        let mut config = Cli::try_parse_from(arguments).unwrap().config;
+        config.database.checkout = LONG;
         if let Ok(filter) = std::env::var("RUST_LOG") {
             logging::start(&filter, logging::Format::Plain);
         }
         let url: Url = url.parse().unwrap();
-        let clock = Clock::default();
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)

@@ -223,6 +223,7 @@ fn a_withdrawn_invitation_changes_the_entries_that_showed_it(#[values(Sqlite, Po
     }
 }
 
+/// Takes seconds: six rounds of nine clients at once.
 #[rstest]
 fn an_event_and_its_group_may_change_while_members_come_and_go(#[values(Sqlite, Postgres)] backend: Backend) {
     let mut club = Club::start(backend);

@@ -12,7 +12,7 @@ use std::{
 use crate::harness::Club;
 
 /// Longer than any step of a test. A step that takes longer hangs.
-pub const LONG: Duration = Duration::from_secs(30);
+pub const LONG: Duration = Duration::from_mins(1);
 
 /// The path of the program.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_booking-service");

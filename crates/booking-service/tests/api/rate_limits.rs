@@ -1,4 +1,4 @@
-//! Rate limits, and the caller for whom a request counts. Each test ends long before a limit recovers.
+//! Rate limits, and the caller for whom a request counts. The clock is stopped, so that no limit recovers by itself.
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use std::thread;

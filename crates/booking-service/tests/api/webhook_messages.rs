@@ -448,9 +448,9 @@ fn each_day_has_one_digest(#[values(Sqlite, Postgres)] backend: Backend) {
             receiver.wait_for(number)
         };
         let due: common::time::Timestamp = format!("{day}T{due}:00Z").parse().unwrap();
-        club.clock.advance(due.plus(TimeDelta::seconds(-10)) - club.clock.now());
+        club.clock.advance(due.plus(TimeDelta::minutes(-10)) - club.clock.now());
         test(1);
-        club.clock.advance(TimeDelta::seconds(11));
+        club.clock.advance(TimeDelta::minutes(11));
         receiver.wait_for(2);
         for later in [10, 60, 120] {
             club.clock.advance(TimeDelta::minutes(later));

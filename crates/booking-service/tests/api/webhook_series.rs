@@ -2,6 +2,7 @@
 
 use crate::harness::Backend::{self, Postgres, Sqlite};
 use chrono::TimeDelta;
+use common::time::Clock;
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -28,7 +29,8 @@ struct Ears {
 
 impl Ears {
     fn new(backend: Backend) -> Self {
-        let (club, program, chat) = (Club::start(backend), Receiver::start(), Receiver::start());
+        let (club, program, chat) =
+            (Club::start_by(Clock::stopped(), backend, &[]), Receiver::start(), Receiver::start());
         let body = crate::webhooks::body(&program.address);
         let hook = club.by(ALICE).post("/api/webhooks", body).expect(201).header("location").unwrap().to_owned();
         let channel = crate::webhook_messages::create(&club, &chat, "slack", json!({"language": "en"}));

@@ -50,7 +50,7 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
     let (_keep, never) = mpsc::channel::<()>();
     while !condition() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "not in time: {what}");
+        assert!(begun.elapsed() < Duration::from_mins(1), "not in time: {what}");
         let _ = never.recv_timeout(Duration::from_millis(5));
     }
 }

@@ -69,8 +69,15 @@ impl Club {
         Self::start_with(backend, &[])
     }
 
-    /// Starts one with more options, as on the command line.
+    /// Starts one with more options, as on the command line. If they limit rates, its clock is stopped, so that no limit
+    /// recovers before a slow test has reached it.
     pub fn start_with(backend: Backend, options: &[&str]) -> Self {
+        let is_limited = options.iter().any(|option| option.ends_with("rate-limit"));
+        Self::start_by(if is_limited { Clock::stopped() } else { Clock::default() }, backend, options)
+    }
+
+    /// Starts one with this clock.
+    pub fn start_by(clock: Clock, backend: Backend, options: &[&str]) -> Self {
         if options.contains(&"--booking-url") {
             // Without a directory, the users would be those of the booking-service.
             let folder = tempfile::tempdir().unwrap();
@@ -78,9 +85,11 @@ impl Club {
             std::fs::write(&file, members().to_string()).unwrap();
             let database = TestDatabase::new(backend, folder.path());
             let options = [options, &["--directory-file", file.to_str().unwrap()]].concat();
-            return Self::start_on(&database.url.clone(), Some(database), folder, &options);
+            return Self::start_on(&database.url.clone(), Some(database), folder, &options, clock);
         }
-        let club = Self::start_empty(backend, options);
+        let folder = tempfile::tempdir().unwrap();
+        let database = TestDatabase::new(backend, folder.path());
+        let club = Self::start_on(&database.url.clone(), Some(database), folder, options, clock);
         club.add_members();
         club
     }
@@ -89,30 +98,32 @@ impl Club {
     pub fn start_empty(backend: Backend, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let database = TestDatabase::new(backend, folder.path());
-        Self::start_on(&database.url.clone(), Some(database), folder, options)
+        Self::start_on(&database.url.clone(), Some(database), folder, options, Clock::default())
     }
 
     /// Starts one on a database that may exist already.
     pub fn start_at(url: &str, folder: TempDir, options: &[&str]) -> Self {
-        Self::start_on(url, None, folder, options)
+        Self::start_on(url, None, folder, options, Clock::default())
     }
 
-    fn start_on(url: &str, database: Option<TestDatabase>, folder: TempDir, options: &[&str]) -> Self {
+    fn start_on(url: &str, database: Option<TestDatabase>, folder: TempDir, options: &[&str], clock: Clock) -> Self {
         let mut arguments = vec!["portfolio-service", "--database-url", url, "--bind", "127.0.0.1:0"];
         arguments.extend(["--workers", "1", "--database-connections", "4", "--time-zone", "Asia/Tokyo"]);
         arguments.extend(["--admins", ALICE]);
+        // A slow machine is no reason for a 503.
+        arguments.extend(["--database-timeout", "60", "--request-timeout", "300"]);
         // Without a limit, except in tests of rate limits.
         if !options.contains(&"--rate-limit") {
             arguments.extend(["--rate-limit", "0"]);
         }
         arguments.extend(["--sign-in-rate-limit", "0", "--secret-key", KEY]);
         arguments.extend(options);
-        let config = Cli::try_parse_from(arguments).unwrap().config;
+        let mut config = Cli::try_parse_from(arguments).unwrap().config;
+        config.database.checkout = Duration::from_mins(1);
         if let Ok(filter) = std::env::var("RUST_LOG") {
             logging::start(&filter, logging::Format::Plain);
         }
         let url: Url = url.parse().unwrap();
-        let clock = Clock::default();
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)

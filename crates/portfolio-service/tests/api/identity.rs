@@ -377,34 +377,43 @@ fn an_unreachable_issuer_is_503_only_for_tokens() {
     me(&club.by(BOB)).refused(401, "not-signed-in");
 }
 
+/// Takes seconds: it waits for the time-out of a request for the keys.
 #[test]
 fn an_issuer_that_does_not_answer_delays_only_requests_with_tokens() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let keys = format!("http://{}/keys", listener.local_addr().unwrap());
-    let options = ["--oidc-issuer", "https://sso.example", "--oidc-audience", "a", "--jwks-url", &keys];
-    let club = Club::start_with(Backend::Sqlite, &options);
-    let token = format!("Bearer {}", Issuer::start().token(&json!({})));
-    let by_token = || me(&club.anonymous().header("authorization", &token));
-    let begun = Instant::now();
-    std::thread::scope(|scope| {
-        let tokens = [(); 10].map(|()| scope.spawn(by_token));
-        // The service requests the keys on this connection and gets no answer.
-        let connection = listener.accept().unwrap();
-        for _ in 0..20 {
-            club.anonymous().get("/api/v1/users").expect(200);
-        }
-        assert!(!tokens.iter().any(ScopedJoinHandle::is_finished));
-        for answer in tokens.map(|token| token.join().unwrap()) {
-            answer.refused(503, "unavailable");
-        }
-        drop(connection);
-    });
-    let first = begun.elapsed();
-    assert!(first < Duration::from_secs(20), "{first:?}");
-    // Later tokens are not delayed again.
-    let begun = Instant::now();
-    by_token().refused(503, "unavailable");
-    assert!(begun.elapsed() < first / 2, "{:?} after {first:?}", begun.elapsed());
+    let others_are_served = || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let keys = format!("http://{}/keys", listener.local_addr().unwrap());
+        let options = ["--oidc-issuer", "https://sso.example", "--oidc-audience", "a", "--jwks-url", &keys];
+        let club = Club::start_with(Backend::Sqlite, &options);
+        let token = format!("Bearer {}", Issuer::start().token(&json!({})));
+        let by_token = || me(&club.anonymous().header("authorization", &token)).refused(503, "unavailable");
+        let are_served = std::thread::scope(|scope| {
+            let tokens = [(); 10].map(|()| scope.spawn(by_token));
+            // The service requests the keys on this connection and gets no answer.
+            let _connection = listener.accept().unwrap();
+            for _ in 0..20 {
+                club.anonymous().get("/api/v1/users").expect(200);
+            }
+            let are_served = !tokens.iter().any(ScopedJoinHandle::is_finished);
+            for token in tokens {
+                token.join().unwrap();
+            }
+            are_served
+        });
+        // One request was for all of them. A second later another one may be made.
+        listener.set_nonblocking(true).unwrap();
+        assert!(std::iter::from_fn(|| listener.accept().ok()).count() < 4);
+        // Later tokens are not delayed again within that second.
+        let is_refused_at_once = || {
+            let begun = Instant::now();
+            by_token();
+            begun.elapsed() < Duration::from_secs(2)
+        };
+        assert!((0..10).any(|_| is_refused_at_once()), "every token waits for the issuer");
+        are_served
+    };
+    // The request for the keys ends after 5 seconds; a machine with other work may be too slow for that, but not always.
+    assert!((0..5).any(|_| others_are_served()), "they waited as long as the tokens");
 }
 
 /// Runs a command and returns its status and its output without warnings.

@@ -5,6 +5,7 @@ use rstest::rstest;
 use std::thread;
 
 use chrono::TimeDelta;
+use common::time::Clock;
 use portfolio_service::projects::queries;
 use serde_json::{Map, Value, json};
 use service_kit::database::{PageBounds, types::DbTimestamp};
@@ -540,7 +541,7 @@ fn a_member_leaves_and_changes_the_project_at_once(#[values(Sqlite, Postgres)] b
 
 #[rstest]
 fn who_left_may_change_the_project_for_a_minute(#[values(Sqlite, Postgres)] backend: Backend) {
-    let club = Club::start(backend);
+    let club = Club::start_by(Clock::stopped(), backend, &[]);
     let path = project(&club, BOB, "robot");
     let other = project(&club, BOB, "another");
     let both = || json!([member(CAROL, (2024, 0), None), member(DAVE, (2024, 0), None)]);

@@ -1,4 +1,4 @@
-//! Rate limits. Each test ends long before a limit allows further requests by itself.
+//! Rate limits. The clock is stopped, so that no limit recovers by itself.
 
 use chrono::TimeDelta;
 use diesel::prelude::*;

@@ -206,11 +206,10 @@ mod tests {
 
     #[test]
     fn only_a_caller_over_the_limit_waits_and_as_long_as_the_answer_says() {
-        let clock = Clock::default();
+        let clock = Clock::stopped();
         let limit = RateLimit::per_minute(2, &clock);
         let (one, other) = (address("198.51.100.1"), RateLimitKey::User(Uuid::nil()));
         assert_eq!((wait(&limit, one), wait(&limit, one)), (None, None));
-        // Hardly any time has passed since the first: rounded up, the wait is the whole half minute.
         assert_eq!(wait(&limit, one), Some(30));
         assert_eq!(wait(&limit, other), None);
         clock.advance(TimeDelta::seconds(20));
@@ -223,13 +222,13 @@ mod tests {
 
     #[test]
     fn nothing_is_limited_by_zero() {
-        let limit = RateLimit::per_minute(0, &Clock::default());
+        let limit = RateLimit::per_minute(0, &Clock::stopped());
         assert!((0..100_000).all(|_| limit.charge(RateLimitKey::User(Uuid::nil())).is_ok()));
     }
 
     #[test]
     fn those_with_their_whole_allowance_are_forgotten() {
-        let clock = Clock::default();
+        let clock = Clock::stopped();
         let limit = RateLimit::per_minute(60, &clock);
         let count = || limit.limiter.as_ref().unwrap().len();
         for n in 0..SWEEP - 1 {
@@ -242,7 +241,7 @@ mod tests {
     }
     #[test]
     fn only_failed_look_ups_count_and_nobody_waits_longer_than_the_allowance() {
-        let clock = Clock::default();
+        let clock = Clock::stopped();
         let limit = LookUpLimit::new(true, &clock);
         let (one, other) = (address("198.51.100.1"), address("198.51.100.2"));
         // As many as run at once.
@@ -262,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_refused_credential_is_remembered_for_a_minute_and_only_so_many_are() {
-        let clock = Clock::default();
+        let clock = Clock::stopped();
         let limit = LookUpLimit::new(true, &clock);
         limit.refuse("a");
         assert!(limit.was_refused("a") && !limit.was_refused("b"));

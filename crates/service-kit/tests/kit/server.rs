@@ -178,8 +178,8 @@ impl Server {
             System::new().block_on(async move {
                 let limits = service_kit::database::Limits {
                     connections: Some(1),
-                    checkout: Duration::from_millis(500),
-                    work: Duration::from_secs(5),
+                    checkout: Duration::from_mins(1),
+                    work: Duration::from_mins(1),
                 };
                 let service = AppState::new(
                     &INFO,
@@ -234,7 +234,7 @@ pub struct Connection(TcpStream);
 impl Connection {
     pub fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         Self(stream)
     }
 

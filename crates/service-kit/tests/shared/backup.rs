@@ -104,7 +104,7 @@ fn stop(club: &mut Club) {
     let lock = fs::File::open(&beside(club.url(), ".lock")[0]).unwrap();
     let since = Instant::now();
     while lock.try_lock().is_err() {
-        assert!(since.elapsed() < Duration::from_secs(10), "somebody uses the database");
+        assert!(since.elapsed() < Duration::from_mins(1), "somebody uses the database");
         std::thread::yield_now();
     }
     lock.unlock().unwrap();

@@ -61,7 +61,7 @@ impl Nginx {
         let mut nginx = Self { address, running, _folder: folder };
         let (begun, mut is_up, mut has_ended) = (Instant::now(), false, false);
         while !is_up && !has_ended {
-            assert!(begun.elapsed() < Duration::from_secs(30), "nginx neither listens nor ends");
+            assert!(begun.elapsed() < Duration::from_mins(1), "nginx neither listens nor ends");
             std::thread::yield_now();
             is_up = TcpStream::connect(address).is_ok();
             has_ended = nginx.running.try_wait().unwrap().is_some();
