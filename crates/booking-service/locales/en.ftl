@@ -1,5 +1,5 @@
 # The texts of the booking-service's pages.
-service = Rooms
+booking-service = Rooms
 start = Start
 board = Board
 events = Events

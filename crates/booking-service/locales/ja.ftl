@@ -1,5 +1,5 @@
 # 予約サービスのページの文言。
-service = 部屋と予定
+booking-service = 部屋と予定
 start = トップ
 board = 予約状況
 events = イベント

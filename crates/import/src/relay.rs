@@ -252,7 +252,8 @@ mod tests {
         });
         let relay = Relay::start("127.0.0.1", port, limits).unwrap();
         let mut client = TcpStream::connect(relay.address).unwrap();
-        client.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+        // As a client does, it gives up some time after the server should have answered.
+        client.set_read_timeout(Some(limits.silence * 2)).unwrap();
         client.read_exact(&mut [0; 5]).unwrap();
         client.write_all(&[2, 0, 0, 0, 3, 0]).unwrap();
         (relay, client)

@@ -1,5 +1,5 @@
 # The texts of the portfolio-service's pages.
-service = Works
+portfolio-service = Works
 start = Start
 people = People
 projects = Projects

@@ -1,5 +1,5 @@
 # ポートフォリオサービスのページの文言。
-service = 作品
+portfolio-service = 作品
 start = トップ
 people = 部員
 projects = プロジェクト

@@ -173,15 +173,15 @@ impl PageContext {
         // What is the reader's own stands at the end.
         let (own, pages): (Vec<_>, Vec<_>) = self.state.info.navigation.iter().partition(|(page, _)| *page == "/me");
         let sign_in = self.sign_in_address().filter(|_| !self.is_signed_in);
-        let to = self.way_back();
+        let (to, service) = (self.way_back(), self.text(self.state.info.name));
         html! {
             (skip)
             header.top {
                 div {
                     a.club href="/" {
                         @if let Some(logo) = self.logo() { img src=(logo) alt="" width="28" height="28"; }
-                        @if self.state.club_name.is_empty() { (self.text("service")) }
-                        @else { (self.state.club_name) small { (self.text("service")) } }
+                        @if self.state.club_name.is_empty() { (service) }
+                        @else { (self.state.club_name) small { (service) } }
                     }
                     nav aria-label=(self.text("pages")) { @for page in pages { (link(page)) } }
                     div.me {
