@@ -183,11 +183,9 @@ fn every_page_is_the_same_for_everybody_in_the_language_of_the_reader(#[values(S
     }
     assert!(in_japanese(cup).contains("2026年4月3日(金)～2026年4月5日(日)"));
     let shown = in_japanese("/people/bob");
-    for part in [
-        "<small>2023年10月～2025年3月</small>",
-        "<small>2025年4月～</small>",
-        " · 2026年4月3日～2026年4月5日</small>",
-    ] {
+    for part in
+        ["<small>2023年10月～2025年3月</small>", "<small>2025年4月～</small>", " · 2026年4月3日～2026年4月5日</small>"]
+    {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     // The language link leads back to the page.
