@@ -63,6 +63,10 @@ fn head_is_get_without_the_body() {
         };
         assert_eq!(fixed(&head.headers), fixed(&get.headers), "{path}");
         assert_eq!(head.header("content-length"), Some(get.body.len().to_string().as_str()), "{path}");
+        for coding in ["gzip", "br", "zstd"] {
+            let send = |method| server.send(&format!("{method} {path} HTTP/1.1\r\nAccept-Encoding: {coding}"), b"");
+            assert_eq!(fixed(&send("HEAD").headers), fixed(&send("GET").headers), "{path} in {coding}");
+        }
     }
     // No body follows: the next answer on the connection begins after the head.
     let mut connection = server.connect();
@@ -71,8 +75,8 @@ fn head_is_get_without_the_body() {
         assert_eq!(connection.read(true).status, 200);
     }
     // The body is not even created.
-    for (method, made) in [("HEAD", 0), ("GET", 3)] {
-        connection.write(&format!("{method} /parts HTTP/1.1"), b"");
+    for (method, coding, made) in [("HEAD", "identity", 0), ("HEAD", "zstd", 0), ("GET", "identity", 3)] {
+        connection.write(&format!("{method} /parts HTTP/1.1\r\nAccept-Encoding: {coding}"), b"");
         let answer = connection.read(method == "HEAD");
         assert_eq!((answer.status, answer.header("transfer-encoding")), (200, Some("chunked")));
         assert_eq!(PARTS.load(Ordering::Relaxed), made, "{method}");
