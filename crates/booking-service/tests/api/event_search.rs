@@ -9,6 +9,10 @@ use booking_service::{
     schema::events,
 };
 use diesel::prelude::*;
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
 use rstest::rstest;
 use serde_json::{Value, json};
 use service_kit::database::{PageBounds, types::DbTimestamp};
@@ -131,6 +135,41 @@ fn a_search_needs_no_span(#[values(Sqlite, Postgres)] backend: Backend) {
     for search in ["a+b+c+d+e+f+g+h+i".to_owned(), "a".repeat(65)] {
         get(&format!("search={search}")).refused(400, "invalid-parameter");
     }
+}
+
+/// Letters that a search folds by their case alone, and those that `LIKE` and SQL give a meaning.
+const LETTERS: &str = "[aAbB1%_'\"\\\\夏合宿カ]";
+
+#[rstest]
+fn a_search_finds_the_events_whose_texts_contain_each_word(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let (name, word, place) = (format!("{LETTERS}{{1,8}}"), format!("{LETTERS}{{1,5}}"), format!("{LETTERS}{{1,4}}"));
+    let description = format!("({LETTERS}| |\n){{0,20}}");
+    let events = prop::collection::vec((&*name, &*description, &*place), 6);
+    let searches = prop::collection::vec((&*word, "|[ab夏合]"), 30);
+    let config = Config { cases: 4, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    let outcome = runner.run(&(events, searches), |(events, searches)| {
+        diesel::update(events::table)
+            .set(events::deleted_at.eq(DbTimestamp(club.clock.now())))
+            .execute(&mut club.connect())
+            .unwrap();
+        for (n, (name, description, place)) in (1..).zip(&events) {
+            add(&club, &format!("{place}{n}"), (n, n + 1), json!({ "name": name, "description": description }));
+        }
+        for (first, second) in searches {
+            let has = |n: usize, word: &str| {
+                let (name, description, place) = &events[n];
+                let texts = [name.clone(), description.clone(), format!("{place}{}", n + 1)];
+                texts.iter().any(|text| text.to_lowercase().contains(&word.to_lowercase()))
+            };
+            let expected = (0..events.len()).filter(|n| has(*n, &first) && has(*n, &second));
+            let expected: Vec<_> = expected.map(|n| events[n].0.clone()).collect();
+            prop_assert_eq!(found(&club, &format!("{first} {second}")), expected, "{:?} {:?}", first, second);
+        }
+        Ok(())
+    });
+    outcome.unwrap();
 }
 
 #[rstest]
