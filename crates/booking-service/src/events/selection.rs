@@ -239,8 +239,9 @@ impl Selection {
         if matches!(relation, Relation::Admins | Relation::BelongsOrAdmins) {
             let admins = event_admins::table.filter(event_admins::user_id.eq(user));
             ids = if by_span {
-                let is_admin = exists(admins.filter(event_admins::event_id.eq(events::id)));
-                let all = events::table.select(events::id).filter(is_admin).into_boxed();
+                // With `EXISTS`, PostgreSQL would join all rows of the user.
+                let admin = admins.filter(event_admins::event_id.eq(events::id)).select(event_admins::user_id);
+                let all = events::table.select(events::id).filter(admin.single_value().is_not_null()).into_boxed();
                 ids.and(during!(all, events, self.from, self.to))
             } else {
                 ids.and(admins.select(event_admins::event_id))

@@ -65,9 +65,9 @@ pub fn rooms_of(conn: &mut AnyConnection, values: &Form, visit: &Visit, event: O
     let except = event.map(|event| event.id);
     let wanted = span_of(values, visit.zone).ok().and_then(|(start, end)| Span::new(start, end));
     let is_shared = values.has("sharedRoom", "true");
-    let of_day = wanted.map_or_else(|| Ok(Vec::new()), |wanted| of_day(conn, visit, &wanted, except))?;
+    let at_time = wanted.map_or_else(|| Ok(Vec::new()), |wanted| during(conn, &wanted, except))?;
     let contains = |room: &rooms::Row| wanted.is_some_and(|wanted| room.period().span().contains(&wanted));
-    let mut free: Vec<&Room> = of_day
+    let mut free: Vec<&Room> = at_time
         .iter()
         .filter(|room| contains(&room.row) && wanted.is_some_and(|wanted| is_free(room, &wanted, is_shared)))
         .collect();
@@ -104,18 +104,23 @@ pub fn rooms_of(conn: &mut AnyConnection, values: &Form, visit: &Visit, event: O
         place = room.place;
     }
     let other_times = match wanted.filter(|_| free.is_empty()) {
-        Some(wanted) => other_times(&of_day, visit, &wanted, is_shared),
+        Some(wanted) => other_times(&of_day(conn, visit, &wanted, except)?, visit, &wanted, is_shared),
         None => Vec::new(),
     };
     Ok(Rooms { cards, free: free.len(), other_times, chosen, place })
 }
 
-/// The rooms on the days of a span.
+/// The rooms on the first day of a span.
 fn of_day(conn: &mut AnyConnection, visit: &Visit, wanted: &Span, except: Option<DbUuid>) -> Result<Vec<Room>, Error> {
     let day = visit.local(DbTimestamp(wanted.start)).date();
     let [begin, end] = [day, day.succ_opt().unwrap_or(day)].map(|day| visit.midnight(day));
-    let (from, to) = (begin.min(DbTimestamp(wanted.start)), end.max(DbTimestamp(wanted.end)));
-    let selection = Selection { from: Some(from), to: Some(to), ..Selection::default() };
+    during(conn, &Span::between(begin, end), except)
+}
+
+/// The rooms during a part of a span.
+fn during(conn: &mut AnyConnection, span: &Span, except: Option<DbUuid>) -> Result<Vec<Room>, Error> {
+    let (from, to) = (Some(DbTimestamp(span.start)), Some(DbTimestamp(span.end)));
+    let selection = Selection { from, to, ..Selection::default() };
     rooms::load_page(conn, &selection, except, &PageBounds { after: None, rows: MAX_COMPARED })
 }
 

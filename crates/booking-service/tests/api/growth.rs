@@ -33,11 +33,11 @@ use crate::{
 
 /// The events of Bob, and at first of others. Later others have ten times as many.
 const OWN: i64 = 40;
-const OTHERS: i64 = 400;
+pub const OTHERS: i64 = 400;
 
 /// What the events of one person have in common.
-struct Owner {
-    user: DbUuid,
+pub struct Owner {
+    pub user: DbUuid,
     room: DbUuid,
     group: DbUuid,
     tag: DbUuid,
@@ -46,7 +46,7 @@ struct Owner {
 }
 
 impl Owner {
-    fn new(club: &Club, user: &str, groups: usize) -> Self {
+    pub fn new(club: &Club, user: &str, groups: usize) -> Self {
         let now = DbTimestamp(club.clock.now());
         let group = |n| DbUuid(group(club, user, &format!("{user} {n}"), &[user]).parse().unwrap());
         let groups: Vec<_> = (0..groups).map(group).collect();
@@ -62,9 +62,14 @@ impl Owner {
 
     /// Inserts events of an hour each, spread over two hundred days around now. One in fifty is long.
     fn insert(&self, club: &Club, number: i64) {
+        self.insert_between(club, number, (-2400, 2400));
+    }
+
+    /// The same, between two times in hours from now.
+    pub fn insert_between(&self, club: &Club, number: i64, (first, last): (i64, i64)) {
         let now = DbTimestamp(club.clock.now());
         let new = |n: i64| {
-            let start = hours_from_now(club, 4800 * n / number - 2400);
+            let start = hours_from_now(club, (last - first) * n / number + first);
             let length = if n % 50 == 0 { TimeDelta::hours(30) } else { TimeDelta::hours(1) };
             let group = self.groups[usize::try_from(n).unwrap() % self.groups.len()];
             let (id, is_long) = (DbUuid::new(), length > TimeDelta::hours(24));
@@ -319,8 +324,18 @@ fn a_chunk_of_a_long_list_reads_its_rows_only(#[values(Sqlite, Postgres)] backen
 }
 
 /// Long events are few, and all earlier ones are read.
-fn delete_long(club: &Club) {
+pub fn delete_long(club: &Club) {
     sql_query("DELETE FROM events WHERE is_long IS TRUE").execute(&mut club.connect()).unwrap();
+}
+
+/// Makes the creators of all events their administrators.
+pub fn administer_all(club: &Club) {
+    let administer = "INSERT INTO event_admins (event_id, user_id) SELECT id, created_by FROM events WHERE true \
+        ON CONFLICT DO NOTHING";
+    sql_query(administer).execute(&mut club.connect()).unwrap();
+    if club.is_postgres() {
+        club.connect().batch_execute("ANALYZE").unwrap();
+    }
 }
 
 #[rstest]
@@ -336,12 +351,7 @@ fn a_week_reads_no_more_for_ten_times_the_events_that_its_reader_administers(
     let measure = |number| {
         bob.insert(&club, number);
         delete_long(&club);
-        let administer = "INSERT INTO event_admins (event_id, user_id) SELECT id, created_by FROM events WHERE true \
-            ON CONFLICT DO NOTHING";
-        sql_query(administer).execute(&mut club.connect()).unwrap();
-        if club.is_postgres() {
-            club.connect().batch_execute("ANALYZE").unwrap();
-        }
+        administer_all(&club);
         work(&club, |conn| {
             load_page(conn, &week, Order::Start, &PageBounds::all()).unwrap();
         })

@@ -51,6 +51,7 @@ mod member_story;
 mod member_webhooks;
 mod openapi;
 mod outage;
+mod page_growth;
 mod pages;
 mod plans;
 mod poll_answers;

@@ -103,6 +103,12 @@ impl Process {
         peak.trim().parse::<u64>().unwrap() / 1024
     }
 
+    /// The bytes that it has read, from files and connections.
+    pub fn bytes_read(&self) -> i64 {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.child.id())).unwrap();
+        io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+    }
+
     /// The environment of the process, each variable with a zero byte at its end.
     pub fn environment(&self) -> Vec<u8> {
         std::fs::read(format!("/proc/{}/environ", self.child.id())).unwrap()
