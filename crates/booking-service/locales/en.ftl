@@ -43,7 +43,7 @@ admins = Editors
 created-by = Created by
 tags = Tags
 tags-hint = Separated by spaces.
-names-hint = Sign-in names, separated by spaces.
+names-hint = Names or sign-in names, separated by commas.
 new-tag = New tag
 add = Add
 calendar = Calendar
@@ -185,6 +185,7 @@ members = { $n ->
    *[other] { $n } members
 }
 members-names = Members
+nobody-found = Nobody is called so.
 group-open = Anybody may join and leave
 directory-group = This group comes from the club's directory and is changed there.
 delete-group = Delete this group?
@@ -213,7 +214,6 @@ import-now = Import now
 privileges = Privileges
 privileges-about = These members may change everything, confirm rooms and give this privilege.
 privileged = privileged
-sign-in-name = Sign-in name
 grant = Give the privilege
 revoke = Revoke
 

@@ -54,7 +54,7 @@ description = Description
 link = Link
 link-hint = An address that begins with https:// or http://. It may be empty.
 names = Sign-in names
-names-hint = Sign-in names, separated by spaces.
+names-hint = Names or sign-in names, separated by commas.
 present-version = What it is now
 discard-mine = Keep that, and edit again
 

@@ -54,7 +54,7 @@ description = 説明
 link = リンク
 link-hint = https:// または http:// で始まるアドレス。空欄でもかまいません。
 names = ログイン名
-names-hint = ログイン名をスペースで区切ってください。
+names-hint = 名前かログイン名をコンマで区切ってください。
 present-version = 現在の内容
 discard-mine = 現在の内容のままにして、編集をやり直す
 

@@ -80,6 +80,7 @@ rule-wrong-address = アカウントの種類に合わないアドレスです�
 rule-place-or-room = 部屋とほかの場所の、どちらか一方にしてください。
 rule-unknown-user = そのような部員はいません。
 no-member-called = { $name }という部員はいません。
+several-members-called = { $name }という部員は複数います。選んでください。
 rule-inactive-user = 少なくとも一人は現役の部員にしてください。
 rule-unknown-group = そのようなグループはありません。
 rule-unknown-room = そのような部屋はありません。

@@ -24,6 +24,7 @@ use service_kit::{
 use super::{
     choices::{conflict, group_choices},
     people::{self, People},
+    queries::roster,
     repetition::{self, Dates},
     venue::{TAKE, at_chosen_time, in_room_of_place, rooms_of},
     visit::{EXACT_END, EXACT_START, Visit, or_form_again, span_of},
@@ -157,7 +158,7 @@ pub(super) fn draft(conn: &mut AnyConnection, form: &Form, zone: chrono_tz::Tz) 
 /// The body of the request of a form.
 fn body(conn: &mut AnyConnection, form: &Form, zone: chrono_tz::Tz) -> Result<Value, Error> {
     let mut violations = Violations::default();
-    let admins = people::ids_of(conn, form.get("admins"), "/admins", &mut violations)?;
+    let admins = roster(conn, form, &["admins"])?.ids_of(form, "admins", &mut violations);
     violations.into_result()?;
     let (start, end) = span_of(form, zone)?;
     let tags: Vec<Value> = people::words(form.get("tags"))
@@ -274,7 +275,7 @@ pub(super) fn show(
     let form = FormPage { page: visit.page(), values, problem, aliases: ALIASES };
     let action = event.map_or_else(|| "/events/new".to_owned(), |event| format!("/events/{}/edit", event.row.id));
     let tag = event.map(|event| events::target(event.row.id, visit.zone).tag(conn, me)).transpose()?;
-    let groups = group_choices(conn, me)?;
+    let (groups, roster) = (group_choices(conn, me)?, roster(conn, values, &["admins"])?);
     let series = event.and_then(|event| event.row.series_id);
     let may_change_series = series.is_some_and(|id| check_may_change(conn, id, me).is_ok());
     let is_stale = problem.is_some_and(|problem| problem.status() == 412);
@@ -308,7 +309,8 @@ pub(super) fn show(
             (form.select("groupId", &text("group"), Some(&text("group-hint")), &groups))
             (form.check_box("open", &text("open"), Some(&text("open-hint"))))
             (form.input(Input { name: "tags", label: &text("tags"), hint: Some(&text("tags-hint")), ..Input::default() }))
-            (form.input(Input { name: "admins", label: &text("admins"), hint: Some(&text("names-hint")), is_required: true, ..Input::default() }))
+            (roster.field(&form, Input { name: "admins", label: &text("admins"), hint: Some(&text("names-hint")), is_required: true, ..Input::default() }, false))
+            (roster.suggestions())
             div.actions {
                 button.primary { (text(if event.is_some() { "save" } else { "book" })) }
                 a href={ @if let Some(event) = event { "/events/" (event.row.id) } @else { "/" } } { (text("cancel")) }

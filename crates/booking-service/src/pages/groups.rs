@@ -18,7 +18,8 @@ use service_kit::{
 use super::{
     events::by_day,
     history::{self, Subject},
-    people::{self, People},
+    people::People,
+    queries::roster,
     visit::{Visit, or_form_again},
 };
 use crate::{
@@ -52,7 +53,10 @@ pub async fn list(visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
             h2 { (visit.text("other-groups")) }
             (links(&others))
         };
-        let actions = html! { a.button.primary href="/groups/new" { (icon(Icon::Plus)) (visit.text("new-group")) } };
+        let actions = html! {
+            a.button href="/members" { (visit.text("members-names")) }
+            a.button.primary href="/groups/new" { (icon(Icon::Plus)) (visit.text("new-group")) }
+        };
         Ok(visit.reply_with_actions(&visit.text("groups"), actions, body))
     })
     .await
@@ -200,8 +204,9 @@ fn fields(conn: &mut AnyConnection, form: &Form) -> Result<GroupFields, Error> {
 /// The body of the request of a form.
 fn body(conn: &mut AnyConnection, form: &Form) -> Result<Value, Error> {
     let mut violations = Violations::default();
-    let members = people::ids_of(conn, form.get("members"), "/members", &mut violations)?;
-    let admins = people::ids_of(conn, form.get("admins"), "/admins", &mut violations)?;
+    let roster = roster(conn, form, &["members", "admins"])?;
+    let members = roster.ids_of(form, "members", &mut violations);
+    let admins = roster.ids_of(form, "admins", &mut violations);
     violations.into_result()?;
     Ok(json!({
         "name": form.get("name"),
@@ -228,6 +233,7 @@ fn form_page(
     let action = group.map_or_else(|| "/groups/new".to_owned(), |group| format!("/groups/{}/edit", group.row.id));
     let tag = group.map(|group| groups::target(group.row.id, visit.zone).tag(conn, me)).transpose()?;
     let is_stale = problem.is_some_and(|problem| problem.status() == 412);
+    let roster = roster(conn, values, &["members", "admins"])?;
     let text = |key| visit.text(key);
     let body = html! {
         (form.refusal())
@@ -236,8 +242,9 @@ fn form_page(
             (form.input(Input { name: "name", label: &text("name"), max_length: Some(32), is_required: true, ..Input::default() }))
             (form.text_area(Input { name: "description", label: &text("description"), max_length: Some(10_000), ..Input::default() }))
             (form.check_box("open", &text("group-open"), None))
-            (form.text_area(Input { name: "members", label: &text("members-names"), hint: Some(&text("names-hint")), ..Input::default() }))
-            (form.input(Input { name: "admins", label: &text("admins"), hint: Some(&text("names-hint")), is_required: true, ..Input::default() }))
+            (roster.field(&form, Input { name: "members", label: &text("members-names"), hint: Some(&text("names-hint")), ..Input::default() }, true))
+            (roster.field(&form, Input { name: "admins", label: &text("admins"), hint: Some(&text("names-hint")), is_required: true, ..Input::default() }, false))
+            (roster.suggestions())
             div.actions {
                 button.primary { (text("save")) }
                 a href={ @if let Some(group) = group { "/groups/" (group.row.id) } @else { "/groups" } } { (text("cancel")) }

@@ -13,6 +13,7 @@ mod groups;
 mod history;
 mod invitations;
 mod me;
+mod members;
 mod month;
 mod people;
 mod poll;
@@ -105,6 +106,7 @@ pub const PATHS: &[&str] = &[
     "/webhooks/new",
     "/webhooks/{webhookID}/edit",
     "/webhooks/{webhookID}/delete",
+    "/members",
     "/me",
 ];
 
@@ -182,6 +184,7 @@ fn routes_of_people(config: &mut ServiceConfig) {
         .service(resource("/groups/{groupID}/delete").get(groups::ask_to_delete).post(groups::delete))
         .service(resource("/groups/{groupID}/join").post(groups::join))
         .service(resource("/groups/{groupID}/leave").post(groups::leave))
+        .service(resource("/members").get(members::list))
         .service(resource("/me").get(me::show))
         .service(resource("/me/feed").post(me::renew_feed))
         .service(resource("/me/tokens").post(me::create_token))

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use common::problem::Violations;
 use maud::{Markup, html};
 use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
-    page::{avatar, note_unknown_name},
+    page::avatar,
 };
 
 use super::{queries, visit::Visit};
@@ -35,7 +34,7 @@ impl People {
     /// The sign-in names of members, as a form shows them.
     pub fn sign_in_names(&self, ids: &[DbUuid]) -> String {
         let names: Vec<_> = ids.iter().filter_map(|id| self.0.get(id)).map(|(name, _)| name.as_str()).collect();
-        names.join(" ")
+        names.join(", ")
     }
 
     /// A list of members, the first hundred by name.
@@ -50,25 +49,6 @@ impl People {
             @if more > 0 { span.mute { (visit.count("and-more", more)) } }
         }
     }
-}
-
-/// The members whose sign-in names are in a field, separated by spaces or commas. Violations are of `pointer`.
-pub fn ids_of(
-    conn: &mut AnyConnection,
-    text: &str,
-    pointer: &str,
-    violations: &mut Violations,
-) -> Result<Vec<String>, Error> {
-    let names: Vec<_> = words(text).map(|name| name.trim_start_matches('@').to_owned()).collect();
-    let found = queries::ids_of_names(conn, &names)?;
-    let mut ids = Vec::new();
-    for name in &names {
-        match found.get(&name.to_ascii_lowercase()) {
-            Some(id) => ids.push(id.to_string()),
-            None => note_unknown_name(violations, pointer, name),
-        }
-    }
-    Ok(ids)
 }
 
 /// The words of a field, separated by spaces and commas.

@@ -20,6 +20,7 @@ use service_kit::{
 use super::{
     choices::group_choices,
     people::{self, People},
+    queries::roster,
     visit::{Visit, instant_at, instant_in, or_form_again, typed},
 };
 use crate::{
@@ -39,6 +40,9 @@ const SHOWN_GRID: &str = "shownGrid";
 
 /// The hidden field with the exact deadline.
 const EXACT_DEADLINE: &str = "exactDeadline";
+
+/// The fields that name people.
+const PEOPLE: [&str; 2] = ["admins", "invitees"];
 
 /// The members of the requests with the slots.
 const SLOTS: [&str; 2] = ["candidateSlots", "additionalCandidateSlots"];
@@ -153,8 +157,8 @@ pub async fn update(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
 /// What the forms of new and of existing polls have.
 fn common_fields(conn: &mut AnyConnection, form: &Form, visit: &Visit) -> Result<Value, Error> {
     let mut violations = Violations::default();
-    let admins = people::ids_of(conn, form.get("admins"), "/admins", &mut violations)?;
-    let invitees = people::ids_of(conn, form.get("invitees"), "/invitees", &mut violations)?;
+    let roster = roster(conn, form, &PEOPLE)?;
+    let [admins, invitees] = PEOPLE.map(|field| roster.ids_of(form, field, &mut violations));
     let deadline = instant_in(form, ["deadlineDay", "deadline", EXACT_DEADLINE], visit.zone, &mut violations);
     violations.into_result()?;
     Ok(json!({
@@ -310,6 +314,7 @@ fn show(
     let tag = id.map(|id| polls::target(id, visit.now, visit.zone).tag(conn, me)).transpose()?;
     let mut groups = vec![(String::new(), visit.text("no-group"))];
     groups.extend(group_choices(conn, me)?);
+    let roster = roster(conn, values, &PEOPLE)?;
     let is_stale = problem.is_some_and(|problem| problem.status() == 412);
     let is_closed = poll.is_some_and(|poll| poll.poll.row.deadline <= visit.now);
     let text = |key| visit.text(key);
@@ -335,8 +340,8 @@ fn show(
             @for message in SLOTS.iter().flat_map(|member| form.errors_of(member)) { p.error { (message) } }
             h2 { (text("who-is-asked")) }
             @if poll.is_none() { (form.select("groupId", &text("group"), None, &groups)) }
-            (form.text_area(Input { name: "invitees", label: &text(if poll.is_some() { "members-names" } else { "more-members" }),
-                hint: Some(&text("names-hint")), ..Input::default() }))
+            (roster.field(&form, Input { name: "invitees", label: &text(if poll.is_some() { "members-names" } else { "more-members" }),
+                hint: Some(&text("names-hint")), ..Input::default() }, false))
             (form.check_box("open", &text("poll-open-to-all"), None))
             h2 { (text("until-when")) }
             @if is_closed { p { (text("poll-reopens")) } }
@@ -345,7 +350,8 @@ fn show(
             @if poll.is_none() {
                 (form.input(Input { name: "tags", label: &text("tags"), hint: Some(&text("tags-hint")), ..Input::default() }))
             }
-            (form.input(Input { name: "admins", label: &text("admins"), hint: Some(&text("names-hint")), is_required: true, ..Input::default() }))
+            (roster.field(&form, Input { name: "admins", label: &text("admins"), hint: Some(&text("names-hint")), is_required: true, ..Input::default() }, false))
+            (roster.suggestions())
             div.actions {
                 button.primary { (text(if poll.is_some() { "save" } else { "ask" })) }
                 a href={ @if let Some(id) = id { "/polls/" (id) } @else { "/polls" } } { (text("cancel")) }

@@ -1,6 +1,6 @@
 //! What only pages read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use diesel::{
     OptionalExtension,
@@ -13,10 +13,13 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    http::Form,
+    page::{Person, Roster, name_words},
     with_connection,
 };
 
 use crate::{
+    auth::ACTIVE,
     events::queries::{Position, Schedule},
     expressions::lower,
     groups::{EVERYONE, queries::MADE_HERE},
@@ -49,16 +52,19 @@ pub fn names(conn: &mut AnyConnection, ids: &[DbUuid]) -> Result<HashMap<DbUuid,
     Ok(names)
 }
 
-/// The users with these sign-in names, by their names in lower case.
-pub fn ids_of_names(conn: &mut AnyConnection, names: &[String]) -> Result<HashMap<String, DbUuid>, Error> {
-    let mut ids = HashMap::new();
-    for names in names.chunks(1000) {
-        let names: Vec<_> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
-        let users = users::table.filter(lower(users::name).eq_any(names));
-        let rows: Vec<(String, DbUuid)> = users.select((users::name, users::id)).load(conn)?;
-        ids.extend(rows.into_iter().map(|(name, id)| (name.to_ascii_lowercase(), id)));
+/// The active users, and those whom fields of a form name by their sign-in names.
+pub fn roster(conn: &mut AnyConnection, form: &Form, fields: &[&str]) -> Result<Roster, Error> {
+    type Columns = (DbUuid, String, String, i16);
+    let columns = (users::id, users::name, users::display_name, users::state);
+    let mut rows: Vec<Columns> = users::table.filter(users::state.eq(ACTIVE)).select(columns).load(conn)?;
+    let words = fields.iter().flat_map(|field| form.all(field)).flat_map(name_words);
+    let words: BTreeSet<String> = words.map(str::to_ascii_lowercase).collect();
+    for words in Vec::from_iter(words).chunks(1000) {
+        let others = users::table.filter(users::state.ne(ACTIVE)).filter(lower(users::name).eq_any(words));
+        rows.extend(others.select(columns).load::<Columns>(conn)?);
     }
-    Ok(ids)
+    let person = |(id, name, shown, state)| Person { id, name, shown, is_active: state == ACTIVE };
+    Ok(Roster::new(rows.into_iter().map(person).collect()))
 }
 
 /// A user's answers to events.

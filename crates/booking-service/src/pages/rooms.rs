@@ -5,7 +5,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use chrono::{Days, NaiveDate};
 use common::{
     input::Id,
-    problem::{Location, Problem, Rule, code},
+    problem::{Location, Problem, Rule, Violations, code},
 };
 use maud::{Markup, html};
 use service_kit::{
@@ -20,7 +20,7 @@ use service_kit::{
 };
 
 use super::{
-    people::{self, People},
+    people::People,
     queries,
     visit::{Visit, day_of, or_form_again},
 };
@@ -253,6 +253,7 @@ fn privileges_page(
 ) -> Result<Reply, Error> {
     let ids = queries::privileged(conn)?;
     let people = People::load(conn, ids.iter().copied())?;
+    let roster = queries::roster(conn, values, &["name"])?;
     let form = FormPage { page: visit.page(), values, problem, aliases: &[] };
     let body = html! {
         p { (visit.text("privileges-about")) }
@@ -264,7 +265,8 @@ fn privileges_page(
             }
         } } }
         (form.form("/privileges", None, &html! {
-            (form.input(Input { name: "name", label: &visit.text("sign-in-name"), is_required: true, ..Input::default() }))
+            (roster.field(&form, Input { name: "name", label: &visit.text("name"), is_required: true, ..Input::default() }, false))
+            (roster.suggestions())
             div.actions { button { (visit.text("grant")) } }
         }))
     };
@@ -277,7 +279,7 @@ pub async fn set_privilege(visit: Visit, who: Privileged, form: Form) -> Result<
     let result = who.create(move |conn, me| {
         let (id, privileged) = match form.get("userId").parse::<Id>() {
             Ok(id) => (id.into(), false),
-            Err(_) => (user_called(conn, form.get("name"))?, true),
+            Err(_) => (user_called(conn, &form)?, true),
         };
         if users::queries::set_privileged(conn, id, privileged)? {
             users::queries::record_privilege(conn, id, privileged, &me.author)?;
@@ -288,10 +290,10 @@ pub async fn set_privilege(visit: Visit, who: Privileged, form: Form) -> Result<
     or_form_again(result, who, move |conn, _, problem| privileges_page(conn, &visit, &values, Some(problem))).await
 }
 
-fn user_called(conn: &mut AnyConnection, name: &str) -> Result<DbUuid, Error> {
-    let mut violations = common::problem::Violations::default();
-    let ids = people::ids_of(conn, name, "/name", &mut violations)?;
+fn user_called(conn: &mut AnyConnection, form: &Form) -> Result<DbUuid, Error> {
+    let mut violations = Violations::default();
+    let ids = queries::roster(conn, form, &["name"])?.ids_of(form, "name", &mut violations);
     violations.into_result()?;
-    let id = ids.first().and_then(|id| id.parse::<Id>().ok());
-    Ok(id.ok_or_else(|| Problem::invalid("/name", Rule::Blank, "must be a sign-in name"))?.into())
+    let id = ids.first().copied();
+    Ok(id.ok_or_else(|| Problem::invalid("/name", Rule::Blank, "must name somebody"))?)
 }

@@ -45,6 +45,7 @@ mod matrix;
 mod member_forms;
 mod member_history;
 mod member_pages;
+mod member_people;
 mod member_rooms;
 mod member_series;
 mod member_story;

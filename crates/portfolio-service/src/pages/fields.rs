@@ -13,7 +13,7 @@ use service_kit::{
     database::{AnyConnection, types::DbUuid},
     error::Error,
     http::{Form, Reply},
-    page::{Choice, FormPage, Input, PageContext, note_unknown_name},
+    page::{Choice, FormPage, Input, PageContext},
 };
 
 use crate::{page::last_month, users};
@@ -138,25 +138,22 @@ pub fn times_of(form: &Form, zone: Tz, present: Option<Duration>) -> Result<Dura
     Duration::new(since?, until).ok_or_else(out_of_order)
 }
 
-/// The users whose sign-in names are in a field, separated by spaces or commas.
+/// The users whom a field names.
 ///
 /// # Errors
-/// 400 with the names that no user has.
+/// 400 with the names that no user has, or several.
 pub fn users_of(conn: &mut AnyConnection, form: &Form, field: &str) -> Result<Vec<DbUuid>, Error> {
-    let names = form.get(field).split(|c: char| c.is_whitespace() || matches!(c, ',' | '、' | '，'));
-    let names: Vec<_> = names.map(|name| name.trim_start_matches('@')).filter(|name| !name.is_empty()).collect();
-    let found = users::queries::ids_by_names(conn, &names)?;
     let mut violations = Violations::default();
-    let mut ids = Vec::new();
-    for name in names {
-        match found.get(name) {
-            Some(id) if ids.contains(id) => {}
-            Some(id) => ids.push(*id),
-            None => note_unknown_name(&mut violations, format!("/{field}"), name),
-        }
-    }
+    let ids = users::queries::roster(conn, form, field)?.ids_of(form, field, &mut violations);
     violations.into_result()?;
     Ok(ids)
+}
+
+/// A field that names users, and the names that browsers suggest in it.
+pub fn people(conn: &mut AnyConnection, form: &FormPage<'_>, input: Input<'_>) -> Result<Markup, Error> {
+    let roster = users::queries::roster(conn, form.values, input.name)?;
+    let hint = form.page.text("names-hint");
+    Ok(html! { (roster.field(form, Input { hint: Some(&hint), ..input }, false)) (roster.suggestions()) })
 }
 
 /// The page that asks before something is deleted. `key` is that of its title and of what it says, `tag` that of what

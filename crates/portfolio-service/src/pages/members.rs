@@ -19,7 +19,7 @@ use service_kit::{
     state::{Now, TimeDependent},
 };
 
-use super::fields::{actions, present_version, push_semesters, semesters, semesters_of, users_of};
+use super::fields::{actions, people, present_version, push_semesters, semesters, semesters_of, users_of};
 use crate::{
     auth::{Caller, ProjectEditor},
     club::Club,
@@ -106,8 +106,7 @@ fn list_page(
         h2 { (text("add-members")) }
         (form.refusal())
         (form.form(&format!("{path}/members"), None, &html! {
-            (form.input(Input { name: "names", label: &text("names"), hint: Some(&text("names-hint")), is_required: true,
-                ..Input::default() }))
+            (people(conn, &form, Input { name: "names", label: &text("names"), is_required: true, ..Input::default() })?)
             (semesters(&form, now))
             div.actions {
                 button.primary { (text("add")) }

@@ -19,7 +19,7 @@ use service_kit::{
     state::Now,
 };
 
-use super::fields::{about, actions, ask_to_delete as ask, present_version, users_of};
+use super::fields::{about, actions, ask_to_delete as ask, people, present_version, users_of};
 use crate::{
     auth::{Caller, Member, TeamCreator, TeamEditor},
     teams::{
@@ -39,14 +39,13 @@ fn target((contest, id): Ids) -> Target<Caller> {
     recorded(shown, contest, id)
 }
 
-fn fields(form: &FormPage<'_>) -> Markup {
-    let text = |key| form.page.text(key);
-    let (result, members) = (text("result"), text("members"));
-    html! {
+fn fields(conn: &mut AnyConnection, form: &FormPage<'_>) -> Result<Markup, Error> {
+    let (result, members) = (form.page.text("result"), form.page.text("members"));
+    Ok(html! {
         (about(form))
         (form.input(Input { name: "result", label: &result, max_length: Some(32), ..Input::default() }))
-        (form.input(Input { name: "members", label: &members, hint: Some(&text("names-hint")), ..Input::default() }))
-    }
+        (people(conn, form, Input { name: "members", label: &members, ..Input::default() })?)
+    })
 }
 
 fn body(form: &Form) -> Value {
@@ -66,19 +65,25 @@ pub async fn new(page: PageContext, who: Member, contest: Path<Id>) -> Result<Re
         let name = users::queries::get(conn, me.id)?.person.name;
         let mut values = Form::new(["name", "description", "link", "result"].map(|name| (name, "")));
         values.push("members", name);
-        Ok(new_page(&page, contest, &values, None))
+        new_page(conn, &page, contest, &values, None)
     })
     .await
 }
 
-fn new_page(page: &PageContext, contest: DbUuid, values: &Form, problem: Option<&Problem>) -> Reply {
+fn new_page(
+    conn: &mut AnyConnection,
+    page: &PageContext,
+    contest: DbUuid,
+    values: &Form,
+    problem: Option<&Problem>,
+) -> Result<Reply, Error> {
     let form = FormPage { page, values, problem, aliases: &[] };
     let path = format!("/contests/{contest}");
     let body = html! {
         (form.refusal())
-        (form.form(&format!("{path}/teams/new"), None, &html! { (fields(&form)) (actions(page, &path)) }))
+        (form.form(&format!("{path}/teams/new"), None, &html! { (fields(conn, &form)?) (actions(page, &path)) }))
     };
-    page.reply(&page.text("new-team"), body)
+    Ok(page.reply(&page.text("new-team"), body))
 }
 
 /// Adds a team with its members.
@@ -99,7 +104,7 @@ pub async fn create(
         Ok(see_other(format!("/contests/{contest}")))
     });
     let result = result.await;
-    again.or_form_again(result, move |_, _, problem| Ok(new_page(&page, contest, &values, Some(problem)))).await
+    again.or_form_again(result, move |conn, _, problem| new_page(conn, &page, contest, &values, Some(problem))).await
 }
 
 /// The form to change a team.
@@ -142,7 +147,7 @@ fn edit_page(
 ) -> Result<Reply, Error> {
     let (row, link, description) = queries::get(conn, ids.0, ids.1)?;
     let members = queries::members(conn, ids.1, &PageBounds::all())?;
-    let members = members.into_iter().map(|person| person.name).collect::<Vec<_>>().join(" ");
+    let members = members.into_iter().map(|person| person.name).collect::<Vec<_>>().join(", ");
     let tag = target(ids).tag(conn, me)?;
     let mut present = Form::new([("name", &row.name), ("description", &description), ("link", &link)]);
     present.push("result", &row.result);
@@ -159,7 +164,7 @@ fn edit_page(
     let body = html! {
         (form.refusal())
         (present_version(&form, &path, &theirs))
-        (form.form(&path, Some(&tag), &html! { (fields(&form)) (actions(page, &back)) }))
+        (form.form(&path, Some(&tag), &html! { (fields(conn, &form)?) (actions(page, &back)) }))
         p.actions { a.button.danger href={ (path) "/delete" } { (page.text("delete")) } }
     };
     Ok(page.reply(&page.text("edit-team"), body))

@@ -1,6 +1,6 @@
 //! Users in the database.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use common::problem::Problem;
 use diesel::{OptionalExtension, prelude::*};
@@ -11,9 +11,10 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    http::Form,
+    page::{self, Roster, fold, name_words},
     with_connection,
 };
-use unicode_normalization::UnicodeNormalization as _;
 
 use crate::{
     auth::ACTIVE,
@@ -105,7 +106,6 @@ const SEARCHED_AT_ONCE: i64 = 1000;
 /// and width of letters do not matter.
 pub fn search(conn: &mut AnyConnection, text: &str, at_most: i64) -> Result<Vec<Person>, Error> {
     let at_most = usize::try_from(at_most).unwrap_or(0);
-    let fold = |text: &str| -> String { text.nfkc().flat_map(char::to_lowercase).collect() };
     let wanted = fold(text);
     let mut found = Vec::new();
     let mut bounds = PageBounds { after: None, rows: SEARCHED_AT_ONCE };
@@ -165,18 +165,22 @@ pub fn id_by_name(conn: &mut AnyConnection, name: &str) -> Result<DbUuid, Error>
     users::table.filter(users::name.eq(name)).select(users::id).first(conn).optional()?.ok_or_else(not_found)
 }
 
-/// The ids of the users of these sign-in names. A name that no user has may differ in the case of its letters from one
-/// in lower case.
-pub fn ids_by_names(conn: &mut AnyConnection, names: &[&str]) -> Result<HashMap<String, DbUuid>, Error> {
-    let mut wanted: Vec<String> = names.iter().flat_map(|name| [(*name).to_owned(), name.to_lowercase()]).collect();
-    wanted.retain(|name| is_sign_in_name(name));
-    let found = users::table.filter(users::name.eq_any(wanted)).select((users::name, users::id));
-    let found: HashMap<String, DbUuid> = found.load(conn)?.into_iter().collect();
-    let id = |name: &&str| {
-        let id = found.get(*name).or_else(|| found.get(&name.to_lowercase()))?;
-        Some(((*name).to_owned(), *id))
+/// The active users, and those whom a field of a form names by their sign-in names.
+pub fn roster(conn: &mut AnyConnection, form: &Form, field: &str) -> Result<Roster, Error> {
+    let mut people = list(conn, &Selection::Active, &PageBounds::all())?;
+    let words = form.all(field).flat_map(name_words).flat_map(|word| [word.to_owned(), word.to_ascii_lowercase()]);
+    let words: BTreeSet<_> = words.filter(|word| is_sign_in_name(word)).collect();
+    for words in Vec::from_iter(words).chunks(1000) {
+        let others = users::table.filter(users::state.ne(ACTIVE)).filter(users::name.eq_any(words));
+        people.extend(others.select(Person::as_select()).load::<Person>(conn)?);
+    }
+    let named = |person: Person| page::Person {
+        id: person.id,
+        shown: person.shown_name().to_owned(),
+        is_active: person.is_active(),
+        name: person.name,
     };
-    Ok(names.iter().filter_map(id).collect())
+    Ok(Roster::new(people.into_iter().map(named).collect()))
 }
 
 /// The sign-in names of users.

@@ -1,18 +1,14 @@
 //! The forms of pages: fields with their labels, what was typed, and what is wrong with it.
 
-use common::problem::{Location, Problem, Rule, Violation, Violations};
+use common::problem::{Location, Problem, Violation};
 use maud::{Markup, html};
 
-use super::{buttons::hidden, context::PageContext};
+use super::{
+    buttons::hidden,
+    context::PageContext,
+    people::{NO_USER, SEVERAL_USERS},
+};
 use crate::http::form::{self, Form};
-
-/// The beginning of the message of [`note_unknown_name`]; the name follows.
-const NO_USER: &str = "names no user: ";
-
-/// Notes that a list of sign-in names at `pointer` has one that is nobody's. Forms show the name.
-pub fn note_unknown_name(violations: &mut Violations, pointer: impl Into<String>, name: &str) {
-    violations.push(pointer, Rule::UnknownUser, format!("{NO_USER}{name}"));
-}
 
 /// A text field.
 #[derive(Clone, Copy, Default)]
@@ -133,8 +129,10 @@ impl FormPage<'_> {
     }
 
     fn message(&self, violation: &Violation) -> String {
-        if let Some(name) = violation.message.strip_prefix(NO_USER) {
-            return self.page.format("no-member-called", &[("name", name.into())]);
+        for (prefix, key) in [(NO_USER, "no-member-called"), (SEVERAL_USERS, "several-members-called")] {
+            if let Some(name) = violation.message.strip_prefix(prefix) {
+                return self.page.format(key, &[("name", name.into())]);
+            }
         }
         // The text of the rule for this member, or for any.
         let of_member = match &violation.location {
@@ -148,7 +146,7 @@ impl FormPage<'_> {
 
     /// A label, its field, and what is wrong with the value. The field gets its id and those of the texts that describe
     /// it.
-    fn labelled(
+    pub(super) fn labelled(
         &self,
         (name, is_required): (&str, bool),
         label: &str,

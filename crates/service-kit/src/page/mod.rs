@@ -7,6 +7,7 @@ mod context;
 mod fields;
 mod history;
 mod icons;
+mod people;
 mod problems;
 mod sign_out;
 
@@ -15,9 +16,10 @@ pub use self::{
     avatar::{avatar, picture},
     buttons::{button, enter_button, hidden},
     context::PageContext,
-    fields::{Choice, FormPage, Input, note_unknown_name},
+    fields::{Choice, FormPage, Input},
     history::{Sentences, mentioned},
     icons::{Icon, icon, labelled_icon},
+    people::{Person, Roster, fold, name_words},
     problems::{problem_page, show as show_problem, show_all as show_problems},
     sign_out::ask as ask_to_sign_out,
 };
