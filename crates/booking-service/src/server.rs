@@ -63,6 +63,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     front_pages,
     front_page_paths: pages::PATHS,
     front_form_paths: pages::FORM_PATHS,
+    sitemap: None,
     removals: deletion::REMOVALS,
     document: Document::openapi,
     interface: OnceLock::new(),

@@ -12,6 +12,7 @@ use crate::{
     auth::Visitor,
     club::Club,
     contests,
+    metadata::Metadata,
     page::{self as pages, days, semesters},
     projects, users,
 };
@@ -42,9 +43,10 @@ pub async fn show(page: PageContext, club: Club, who: Option<Visitor>) -> Result
 }
 
 fn render(page: &PageContext, content: &Markup) -> Reply {
-    let name = &page.state().club_name;
-    let body = html! { p.lead { (page.text("about")) } (content) };
-    pages::reply(page, if name.is_empty() { page.state().info.name } else { name }, &html! {}, body)
+    let (name, about) = (&page.state().club_name, page.text("about"));
+    let body = html! { p.lead { (about) } (content) };
+    let title: &str = if name.is_empty() { page.state().info.name } else { name };
+    pages::reply(page, title, Metadata::new("/", &about), body)
 }
 
 fn content(conn: &mut AnyConnection, page: &PageContext, club: &Club) -> Result<Markup, Error> {

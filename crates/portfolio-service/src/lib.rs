@@ -13,8 +13,9 @@
 //! 7. [`contests`]: contests with their teams
 //! 8. [`profiles`]: public pages and résumés of members
 //! 9. [`feeds`]: Atom feeds of recent changes
-//! 10. [`history`]: who changed what
-//! 11. [`pages`]: the pages on which members act
+//! 10. [`sitemap`]: the addresses of the public pages
+//! 11. [`history`]: who changed what
+//! 12. [`pages`]: the pages on which members act
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] assembles the service, [`commands`] is the command
 //! line, [`sign_in`] signs people in, `development` does that on this machine, [`demo`] fills the database with a made-up
@@ -34,6 +35,7 @@ pub mod deletion;
 pub mod departures;
 pub mod identity;
 pub mod link;
+pub mod metadata;
 pub mod objects;
 pub mod page;
 pub mod proxy_user;
@@ -51,6 +53,7 @@ pub mod history;
 pub mod pages;
 pub mod profiles;
 pub mod projects;
+pub mod sitemap;
 pub mod teams;
 pub mod users;
 

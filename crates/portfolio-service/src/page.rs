@@ -18,7 +18,7 @@ use service_kit::{
     state::AppState,
 };
 
-use crate::timeline;
+use crate::{metadata::Metadata, timeline};
 
 /// The most rows of a list on a page.
 pub const MAX_ROWS: i64 = 200;
@@ -29,20 +29,26 @@ const FEEDS: [(&str, &str); 2] = [("/feeds/projects.atom", "projects"), ("/feeds
 /// The style of cards and time lines.
 static STYLE: LazyLock<String> = LazyLock::new(|| [CARDS, timeline::STYLE].concat());
 
-/// A page. `head` are further elements of its head.
-pub fn reply(page: &PageContext, title: &str, head: &Markup, body: Markup) -> Reply {
-    reply_with_actions(page, title, head, html! {}, body)
+/// A public page.
+pub fn reply(page: &PageContext, title: &str, metadata: Metadata<'_>, body: Markup) -> Reply {
+    reply_with_actions(page, title, metadata, html! {}, body)
 }
 
-/// A page with links beside its heading.
-pub fn reply_with_actions(page: &PageContext, title: &str, head: &Markup, actions: Markup, body: Markup) -> Reply {
+/// A public page with links beside its heading.
+pub fn reply_with_actions(
+    page: &PageContext,
+    title: &str,
+    metadata: Metadata<'_>,
+    actions: Markup,
+    body: Markup,
+) -> Reply {
     let head = html! {
         @for (address, key) in FEEDS {
             link rel="alternate" type="application/atom+xml" title=(page.text(key)) href=(address);
         }
-        (head)
+        (metadata.render(page, title))
     };
-    HtmlPage { head, actions, style: &STYLE, ..page.page(title, body) }
+    HtmlPage { head, is_indexed: true, actions, style: &STYLE, ..page.page(title, body) }
         .reply(StatusCode::OK)
         .with(header::VARY, "Accept-Language")
 }

@@ -44,7 +44,7 @@ use crate::{
     identity::{Identity, has_credential},
     pages, profiles, projects,
     proxy_user::proxy_user,
-    sign_in, sync, teams, users,
+    sign_in, sitemap, sync, teams, users,
 };
 
 /// The migrations, once for each database.
@@ -80,6 +80,7 @@ pub static INFO: ServiceInfo = ServiceInfo {
     front_pages,
     front_page_paths: pages::PATHS,
     front_form_paths: pages::FORM_PATHS,
+    sitemap: Some(sitemap::PATH),
     removals: deletion::REMOVALS,
     document: Document::openapi,
     interface: OnceLock::new(),
@@ -125,7 +126,8 @@ fn front_pages(config: &mut web::ServiceConfig) {
         .configure(projects::pages)
         .configure(contests::pages)
         .configure(profiles::pages)
-        .configure(groups::pages);
+        .configure(groups::pages)
+        .configure(sitemap::pages);
 }
 
 /// Check that the service answers

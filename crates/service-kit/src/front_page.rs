@@ -12,7 +12,7 @@ use crate::{
     error::Failure,
     http::{HtmlPage, Reply, html::CARDS},
     page::{PageContext, set_language},
-    state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH, LOGO_PATH},
+    state::{AppState, DEVELOPERS_PATH, LANGUAGE_PATH, LOGO_PATH, ROBOTS_PATH},
 };
 
 /// Registers them.
@@ -20,7 +20,8 @@ pub(crate) fn pages(config: &mut web::ServiceConfig) {
     config
         .route(DEVELOPERS_PATH, web::get().to(developers))
         .route(LANGUAGE_PATH, web::get().to(set_language))
-        .route(LOGO_PATH, web::get().to(logo));
+        .route(LOGO_PATH, web::get().to(logo))
+        .route(ROBOTS_PATH, web::get().to(robots));
 }
 
 /// The logo of the club.
@@ -32,6 +33,17 @@ async fn logo(state: Data<AppState>) -> Result<HttpResponse, Failure> {
         response.insert_header(header);
     }
     Ok(response.body(logo.bytes.clone()))
+}
+
+/// What crawlers may read (RFC 9309): all, or nothing if the service has no pages for them.
+async fn robots(state: Data<AppState>) -> HttpResponse {
+    let rule = if state.info.sitemap.is_some() { "Allow" } else { "Disallow" };
+    let sitemap = state.info.sitemap.zip(state.public_url.as_ref());
+    let sitemap = sitemap.map(|(path, origin)| format!("Sitemap: {origin}{path}\n")).unwrap_or_default();
+    HttpResponse::Ok()
+        .insert_header((header::CACHE_CONTROL, "public, max-age=3600"))
+        .content_type("text/plain; charset=utf-8")
+        .body(format!("User-agent: *\n{rule}: /\n{sitemap}"))
 }
 
 /// The page for developers and operators.

@@ -81,6 +81,8 @@ pub struct ServiceInfo {
     pub front_page_paths: &'static [&'static str],
     /// The paths to which they send forms.
     pub front_form_paths: &'static [&'static str],
+    /// The path of the sitemap, which is one of these pages, if the service has pages for search engines.
+    pub sitemap: Option<&'static str>,
     /// How deleted objects are removed: of each kind after those that refer to it.
     pub removals: &'static [Removal],
     /// Title, version and description of the OpenAPI document, without the operations.
@@ -167,8 +169,11 @@ pub const DEVELOPERS_PATH: &str = "/developers";
 /// The path of the club's logo.
 pub const LOGO_PATH: &str = "/club-logo";
 
+/// The path of the rules for crawlers (RFC 9309).
+pub const ROBOTS_PATH: &str = "/robots.txt";
+
 /// The paths of the pages of every service that serves no front end.
-const COMMON_FRONT_PAGES: [&str; 3] = [LANGUAGE_PATH, DEVELOPERS_PATH, LOGO_PATH];
+const COMMON_FRONT_PAGES: [&str; 4] = [LANGUAGE_PATH, DEVELOPERS_PATH, LOGO_PATH, ROBOTS_PATH];
 
 type ShutdownHook = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync>;
 
@@ -182,6 +187,8 @@ pub struct AppState {
     pub clock: Clock,
     /// The origins that may write with a cookie.
     pub origins: Origins,
+    /// Scheme and authority that browsers use, without a slash at the end, if they are configured.
+    pub public_url: Option<String>,
     /// The limit on the requests of each caller.
     pub rate_limit: RateLimit,
     /// The most objects that a user may create in 24 hours; 0 means no limit.
@@ -234,8 +241,11 @@ impl AppState {
         let interface = info.interface();
         let keys = answer_options.keys.as_ref();
         let has_front_pages = options.static_folder.is_none();
-        let front_pages =
-            if has_front_pages { [info.front_page_paths, &COMMON_FRONT_PAGES].concat() } else { Vec::new() };
+        let front_pages = if has_front_pages {
+            [info.front_page_paths, &COMMON_FRONT_PAGES, info.sitemap.as_slice()].concat()
+        } else {
+            Vec::new()
+        };
         let front_forms = if has_front_pages { info.front_form_paths } else { &[] };
         let club_name = options.pages.club_name.clone().unwrap_or_default();
         let commit = option_env!("REVISION").unwrap_or_default();
@@ -252,6 +262,7 @@ impl AppState {
             credential_owners: CredentialOwners::default(),
             clock,
             origins: Origins::new(options.public_origin(), options.allowed_origins.clone()),
+            public_url: options.public_url.is_some().then(|| options.public_origin()),
             copies: CopyStatuses::default(),
             shutdown_hooks: RwLock::default(),
             paths: interface.operations.with_pages(&[info.page_paths, &front_pages].concat(), front_forms),

@@ -45,6 +45,7 @@ fn the_first_page_says_who_is_signed_in_and_leads_on(#[values(Sqlite, Postgres)]
         assert!(!shown.contains("Hello"), "{shown}");
     }
     club.by(BOB).post("/", json!({})).refused(405, "method-not-allowed");
+    assert_eq!(club.anonymous().get("/robots.txt").expect(200).text(), "User-agent: *\nDisallow: /\n");
     let first = club.by(BOB).get("/polls").expect(200);
     let policy = first.header("content-security-policy");
     let unchanged = || club.by(BOB).header("if-none-match", first.header("etag").unwrap()).get("/polls").expect(304);

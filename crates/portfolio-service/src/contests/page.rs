@@ -14,6 +14,7 @@ use super::queries;
 use crate::{
     auth::Anybody,
     club::Club,
+    metadata::Metadata,
     page::{self as pages, MAX_ROWS, days, limit_note},
     teams, users,
 };
@@ -39,7 +40,8 @@ pub async fn list(page: PageContext, who: Anybody, club: Club) -> Result<Reply, 
             (limit_note(&page, contests.len()))
         };
         let actions = pages::links(&page, "/contests", &[("new-contest", "/new")]);
-        Ok(pages::reply_with_actions(&page, &page.text("contests"), &html! {}, actions, body))
+        let (title, about) = (page.text("contests"), page.text("about-contests"));
+        Ok(pages::reply_with_actions(&page, &title, Metadata::new("/contests", &about), actions, body))
     })
     .await
 }
@@ -71,8 +73,9 @@ pub async fn show(page: PageContext, who: Anybody, club: Club, id: Path<Id>) -> 
             }
         };
         let below = [("edit", "/edit"), ("new-team", "/teams/new"), ("history", "/history")];
-        let actions = pages::links(&page, &format!("/contests/{id}"), &below);
-        Ok(pages::reply_with_actions(&page, &row.name, &html! {}, actions, body))
+        let path = format!("/contests/{id}");
+        let actions = pages::links(&page, &path, &below);
+        Ok(pages::reply_with_actions(&page, &row.name, Metadata::new(&path, &description), actions, body))
     })
     .await
 }

@@ -15,6 +15,7 @@ use super::queries;
 use crate::{
     auth::Anybody,
     club::Club,
+    metadata::Metadata,
     page::{self as pages, MAX_ROWS, limit_note, semesters},
     timeline::Timeline,
     users,
@@ -30,7 +31,8 @@ pub async fn list(page: PageContext, who: Anybody) -> Result<Reply, Failure> {
             }
             (limit_note(&page, groups.len()))
         };
-        Ok(pages::reply(&page, &page.text("groups"), &html! {}, body))
+        let about = page.text("about-groups");
+        Ok(pages::reply(&page, &page.text("groups"), Metadata::new("/groups", &about), body))
     })
     .await
 }
@@ -70,7 +72,8 @@ pub async fn show(
                 (limit_note(&page, group.members.len()))
             }
         };
-        Ok(pages::reply(&page, &group.group.name, &html! {}, body))
+        let path = format!("/groups/{}", group.group.id);
+        Ok(pages::reply(&page, &group.group.name, Metadata::new(&path, &group.description), body))
     })
     .await
 }

@@ -12,6 +12,8 @@ use service_kit::{
 use super::queries::Profile;
 use crate::{
     groups::queries::Membership,
+    link::to_uri,
+    metadata::Metadata,
     page::{self as pages, days, limit_note, semesters},
     timeline::Timeline,
     users::{self, Person},
@@ -39,7 +41,7 @@ pub fn list(page: &PageContext, search: &str, people: &[Person]) -> Reply {
         }
         (limit_note(page, people.len()))
     };
-    pages::reply(page, &page.text("people"), &html! {}, body)
+    pages::reply(page, &page.text("people"), Metadata::new("/people", &page.text("about-people")), body)
 }
 
 /// The page of a member. `present` is the present semester.
@@ -121,5 +123,9 @@ pub fn render(
         p { a href=(resume) { (page.text("resume")) } }
     };
     let head = html! { link rel="alternate" type="application/json" title="JSON Resume" href=(resume); };
-    Ok(pages::reply(page, &user.person.name, &head, body))
+    let path = format!("/people/{}", user.person.name);
+    let mut person = users::as_person(page, &user.person);
+    person["sameAs"] = accounts.iter().filter_map(|account| to_uri(account.url())).collect();
+    let metadata = Metadata { kind: "profile", data: Some(person), head, ..Metadata::new(&path, &user.bio) };
+    Ok(pages::reply(page, &user.person.name, metadata, body))
 }

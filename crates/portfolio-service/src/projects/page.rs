@@ -15,6 +15,7 @@ use super::queries;
 use crate::{
     auth::Anybody,
     club::Club,
+    metadata::{self, Metadata},
     page::{self as pages, MAX_ROWS, limit_note, semesters},
     timeline::Timeline,
     users,
@@ -48,7 +49,8 @@ pub async fn list(
             (limit_note(&page, projects.len()))
         };
         let actions = pages::links(&page, "/projects", &[("new-project", "/new")]);
-        Ok(pages::reply_with_actions(&page, &page.text("projects"), &html! {}, actions, body))
+        let (title, about) = (page.text("projects"), page.text("about-projects"));
+        Ok(pages::reply_with_actions(&page, &title, Metadata::new("/projects", &about), actions, body))
     })
     .await
 }
@@ -90,8 +92,14 @@ pub async fn show(
             }
         };
         let below = [("edit", "/edit"), ("members", "/members"), ("history", "/history")];
-        let actions = pages::links(&page, &format!("/projects/{id}"), &below);
-        Ok(pages::reply_with_actions(&page, &row.name, &html! {}, actions, body))
+        let path = format!("/projects/{id}");
+        let actions = pages::links(&page, &path, &below);
+        let mut work = metadata::object(&page, "CreativeWork", &row.name, Some(&path));
+        work["description"] = description.as_str().into();
+        work["dateCreated"] = span.since().first_day().to_string().into();
+        work["author"] = members.iter().map(|(person, _)| users::as_person(&page, person)).collect();
+        let metadata = Metadata { data: Some(work), ..Metadata::new(&path, &description) };
+        Ok(pages::reply_with_actions(&page, &row.name, metadata, actions, body))
     })
     .await
 }

@@ -7,6 +7,7 @@ use common::{
 use deserr::Deserr;
 use maud::{Markup, html};
 use serde::Serialize;
+use serde_json::Value;
 use service_kit::{
     database::types::DbUuid,
     error::Error,
@@ -21,7 +22,7 @@ use utoipa::{
 };
 
 use super::queries::{self, Change, Detail, Person, Selection};
-use crate::{account_type::AccountType, identity::is_sign_in_name};
+use crate::{account_type::AccountType, identity::is_sign_in_name, metadata};
 
 /// A member of the club.
 #[derive(Debug, Serialize, ToSchema)]
@@ -51,6 +52,15 @@ pub fn on_page(person: &Person) -> Markup {
     html! {
         @if person.is_active() { a.who href={ "/people/" (person.name) } { (face) } } @else { span.who { (face) } }
     }
+}
+
+/// A member of the club as schema.org describes a person: the names that visitors see, and the address of the member's
+/// own page if there is one.
+pub fn as_person(page: &PageContext, person: &Person) -> Value {
+    let path = person.is_active().then(|| format!("/people/{}", person.name));
+    let mut shown = metadata::object(page, "Person", person.shown_name(), path.as_deref());
+    shown["alternateName"] = person.name.as_str().into();
+    shown
 }
 
 /// A member of the club with all fields.

@@ -60,7 +60,7 @@ fn plant(club: &Club, objects: &mut Objects) -> Vec<Secret> {
 }
 
 /// Paths besides those of the operations.
-const OTHER_PATHS: [&str; 21] = [
+const OTHER_PATHS: [&str; 23] = [
     "/api/v1/users?name=bob",
     "/api/v1/users?name=susan",
     "/api/v1/users?includeSuspended=true",
@@ -73,6 +73,8 @@ const OTHER_PATHS: [&str; 21] = [
     "/problems",
     "/openapi.json",
     "/docs/",
+    "/robots.txt",
+    "/sitemap.xml",
     "/people?search=name",
     "/language",
     "/people/alice",

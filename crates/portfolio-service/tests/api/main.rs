@@ -43,6 +43,7 @@ mod real_browser;
 mod real_issuer;
 mod real_proxy;
 mod schema;
+mod search_engines;
 mod secrets;
 mod service;
 mod sign_in;

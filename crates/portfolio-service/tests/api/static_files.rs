@@ -19,6 +19,8 @@ fn the_front_end_has_every_path_but_those_of_the_service() {
         "/contests/x",
         "/feeds",
         "/feeds/x",
+        "/robots.txt",
+        "/sitemap.xml",
     ];
     for path in ["/", "/callback", "/users/bob", "/projects?page=2"].into_iter().chain(pages) {
         assert_eq!(browser.get(path).expect(200).text(), index, "{path}");

@@ -8,8 +8,8 @@ use rules::{ForeignWrites, Layout};
 
 const LAYOUT: Layout = Layout {
     slices: &[
-        "users", "accounts", "groups", "events", "projects", "teams", "contests", "profiles", "feeds", "history",
-        "pages",
+        "users", "accounts", "groups", "events", "projects", "teams", "contests", "profiles", "feeds", "sitemap",
+        "history", "pages",
     ],
     base: &[
         "account_type",
@@ -24,6 +24,7 @@ const LAYOUT: Layout = Layout {
         "departures",
         "identity",
         "link",
+        "metadata",
         "objects",
         "page",
         "proxy_user",

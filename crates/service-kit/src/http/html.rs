@@ -5,7 +5,7 @@ use actix_web::{
     HttpRequest,
     http::{
         StatusCode,
-        header::{self, Accept, Header as _},
+        header::{self, Accept, Header as _, HeaderName},
     },
     mime,
 };
@@ -44,6 +44,8 @@ pub struct HtmlPage<'a> {
     pub footer: Markup,
     /// More elements of the head.
     pub head: Markup,
+    /// Whether search engines may list it.
+    pub is_indexed: bool,
     /// Style besides that of every page.
     pub style: &'a str,
     /// The style that sets the colour of the club, or nothing.
@@ -69,6 +71,7 @@ impl<'a> HtmlPage<'a> {
             header: nothing(),
             footer: nothing(),
             head: nothing(),
+            is_indexed: false,
             style: "",
             club_style: "",
             icon: None,
@@ -115,7 +118,8 @@ impl<'a> HtmlPage<'a> {
                 }
             }
         };
-        Reply::new(status, "text/html; charset=utf-8", page.into_string().into_bytes())
-            .with(header::CONTENT_SECURITY_POLICY, policy)
+        let reply = Reply::new(status, "text/html; charset=utf-8", page.into_string().into_bytes())
+            .with(header::CONTENT_SECURITY_POLICY, policy);
+        if self.is_indexed { reply } else { reply.with(HeaderName::from_static("x-robots-tag"), "noindex") }
     }
 }

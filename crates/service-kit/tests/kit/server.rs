@@ -56,6 +56,7 @@ static INFO: ServiceInfo = ServiceInfo {
     front_pages: |_| {},
     front_page_paths: &[],
     front_form_paths: &[],
+    sitemap: None,
     removals: &[],
     interface: OnceLock::new(),
     document: || OpenApi::new(Info::new("test", "7"), Paths::new()),
