@@ -433,9 +433,35 @@ series-nonexistent-time = The clocks skip this time.
 scope-of-change = Change
 scope-one = Only this date
 scope-later = This and all later dates
-scope-all = All dates
+scope-later-dates = This and all later dates ({ $n })
+scope-to-come = Dates to come ({ $n })
+scope-all = All dates ({ $n })
 scope-of-deletion = Delete
 scope-hint = Dates that were changed alone stay as they are.
+series-about = { $n ->
+    [one] 1 date
+   *[other] { $n } dates
+}, { $coming } to come
+answer-series = Are you coming to all dates to come?
+dates-to-come = Dates to come
+past-dates = { $n ->
+    [one] 1 past date
+   *[other] { $n } past dates
+}
+no-dates = No dates.
+date-answers = { $yes } going, { $no } not going, { $pending } not answered
+changed-alone = changed alone
+edit-later-dates = Edit later dates
+add-date = Add a date
+add-date-about = It is like the last date of the series, at the same place.
+rule-range-timeStart = Another date of the series is at that time.
+rule-length-timeStart = The series has as many dates as it may have.
+last-day = Last day
+last-day-hint = Later dates are deleted. Missing ones are booked.
+rule-in-the-past-lastDay = Choose today or a later day.
+delete-dates = Delete dates
+delete-series = Delete dates of this series?
+delete-series-about = Their pages go, and calendars show them as cancelled.
 
 invitations = Invitations
 invitations-about = Whoever opens the link of an invitation and signs in becomes a member.

@@ -243,7 +243,7 @@ pub(super) fn delete_page(
     let tag = events::target(id, visit.zone).tag(conn, me)?;
     let what = html! { b { (row.name) } br; (visit.span(row.starts_at, row.ends_at)) ", " (row.place) };
     let (form, back) = (format!("/events/{id}/delete"), format!("/events/{id}"));
-    let choices = repetition::deleted_dates(conn, me, &row, visit);
+    let choices = repetition::deleted_dates(conn, me, &row, visit)?;
     Ok(visit.ask_to_delete("delete-event", (&what, &choices), (&form, &tag), &back, problem))
 }
 

@@ -246,7 +246,7 @@ fn copied(conn: &mut AnyConnection, visit: &Visit, id: DbUuid) -> Result<Form, E
 }
 
 fn overwrite(values: &mut Form, typed: &Form) {
-    for name in ["date", "from", "until", "endDate", "room", "place", "sharedRoom"] {
+    for name in ["date", "from", "until", "endDate", "room", "place", "sharedRoom", "scope"] {
         if typed.iter().any(|(other, _)| other == name) {
             values.set(name, typed.get(name));
         }

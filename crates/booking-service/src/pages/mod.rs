@@ -23,6 +23,7 @@ pub mod queries;
 mod repetition;
 mod room;
 mod rooms;
+mod series;
 mod series_form;
 mod start;
 mod venue;
@@ -64,6 +65,7 @@ pub const PARAMETERS: &[&str] = &[
     "after",
     "day",
     "view",
+    "scope",
     "kind",
     "format",
 ];
@@ -81,6 +83,8 @@ pub const PATHS: &[&str] = &[
     "/events/{eventID}/delete",
     "/events/{eventID}/history",
     "/events/{eventID}/calendar.ics",
+    "/series/{seriesID}",
+    "/series/{seriesID}/delete",
     "/polls",
     "/polls/new",
     "/polls/{draftEventID}",
@@ -120,6 +124,10 @@ pub const FORM_PATHS: &[&str] = &[
     "/events/{eventID}/tags",
     "/events/{eventID}/restore",
     "/events/{eventID}/revert",
+    "/series/{seriesID}/dates",
+    "/series/{seriesID}/until",
+    "/series/{seriesID}/delete",
+    "/series/{seriesID}/restore",
     "/polls/new",
     "/polls/{draftEventID}/answer",
     "/polls/{draftEventID}/edit",
@@ -170,9 +178,19 @@ pub fn routes(config: &mut ServiceConfig) {
         .service(resource("/polls/{draftEventID}/edit").get(poll_form::edit).post(poll_form::update))
         .service(resource("/polls/{draftEventID}/confirm").get(poll::ask_to_confirm).post(poll::confirm))
         .service(resource("/polls/{draftEventID}/delete").get(poll::ask_to_delete).post(poll::delete))
+        .configure(routes_of_series)
         .configure(routes_of_people)
         .configure(routes_of_rooms)
         .configure(routes_of_history);
+}
+
+fn routes_of_series(config: &mut ServiceConfig) {
+    config
+        .service(resource("/series/{seriesID}").get(series::show))
+        .service(resource("/series/{seriesID}/dates").post(series::add))
+        .service(resource("/series/{seriesID}/until").post(series::set_end))
+        .service(resource("/series/{seriesID}/delete").get(series::ask_to_delete).post(series::delete))
+        .service(resource("/series/{seriesID}/restore").post(series::restore));
 }
 
 fn routes_of_people(config: &mut ServiceConfig) {

@@ -79,6 +79,16 @@ pub fn answers_of(
     Ok(rows.into_iter().collect())
 }
 
+/// How many users have given each answer to some events.
+pub fn answer_counts(conn: &mut AnyConnection, events: &[DbUuid]) -> Result<HashMap<(DbUuid, Schedule), i64>, Error> {
+    let answers = attendees::table.filter(attendees::event_id.eq_any(events));
+    let answers = answers.group_by((attendees::event_id, attendees::schedule));
+    let rows: Vec<(DbUuid, Schedule, i64)> = with_connection!(conn, c => answers
+        .select((attendees::event_id, attendees::schedule, count_star()))
+        .load(c)?);
+    Ok(rows.into_iter().map(|(event, schedule, number)| ((event, schedule), number)).collect())
+}
+
 /// Whether a user administers more events than this, deleted ones included.
 pub fn administers_more_than(conn: &mut AnyConnection, user: DbUuid, number: i64) -> Result<bool, Error> {
     let events = event_admins::table.filter(event_admins::user_id.eq(user)).select(event_admins::event_id);

@@ -1,4 +1,4 @@
-//! The fields of an event's form that are about series.
+//! What the pages and forms of an event have about its series.
 
 use maud::{Markup, html};
 use service_kit::{
@@ -6,11 +6,12 @@ use service_kit::{
         AnyConnection,
         types::{DbTimestamp, DbUuid},
     },
+    error::Error,
     http::Form,
     page::{Choice, FormPage, Input, hidden},
 };
 
-use super::visit::Visit;
+use super::{queries::dates_of_series, visit::Visit};
 use crate::{
     auth::Caller,
     events::queries::{EventDetail, Row},
@@ -22,6 +23,11 @@ use crate::{
 
 /// The button that lists the dates. It saves nothing.
 pub const SHOW_DATES: &str = "showDates";
+
+/// The page of a series.
+pub fn address_of(series: DbUuid) -> String {
+    format!("/series/{series}")
+}
 
 /// What a form says about the dates of a series.
 #[derive(Default)]
@@ -84,38 +90,34 @@ pub fn scope(form: &FormPage<'_>, event: &EventDetail, visit: &Visit) -> Markup 
     }
 }
 
-/// The dates of the series of an event, each with a link to its page.
+/// Which of the dates of its series an event is, with a link to all.
 pub fn dates(dates: &[(DbUuid, DbTimestamp, DbTimestamp)], event: &Row, visit: &Visit) -> Markup {
     let number = dates.iter().filter(|(_, start, _)| *start < event.starts_at).count() + 1;
     html! {
-        @if !dates.is_empty() {
-            details {
-                summary {
-                    (visit.format("date-of-series", &[("number", number.into()), ("total", dates.len().into())]))
-                }
-                ol.plain { @for (id, start, end) in dates {
-                    li {
-                        a href={ "/events/" (id) } aria-current=[(*id == event.id).then_some("page")] {
-                            (visit.span(*start, *end))
-                        }
-                    }
-                } }
-            }
+        @if let Some(series) = event.series_id {
+            (visit.format("date-of-series", &[("number", number.into()), ("total", dates.len().into())])) " "
+            a href=(address_of(series)) { (visit.count("scope-all", dates.len())) }
         }
     }
 }
 
 /// The choice between the deletion of one event of a series, of the later ones as well, and of all, for whoever may change
-/// the series.
-pub fn deleted_dates(conn: &mut AnyConnection, me: &Caller, event: &Row, visit: &Visit) -> Markup {
+/// the series. Each says how many dates it is about.
+pub fn deleted_dates(conn: &mut AnyConnection, me: &Caller, event: &Row, visit: &Visit) -> Result<Markup, Error> {
     let Some(series) = event.series_id.filter(|id| check_may_change(conn, *id, me).is_ok()) else {
-        return html! {};
+        return Ok(html! {});
     };
+    let dates = dates_of_series(conn, event)?;
+    let later = dates.iter().filter(|(_, start, _)| *start >= event.starts_at).count();
     let form = FormPage { page: visit.page(), values: &Form::default(), problem: None, aliases: &[] };
-    let choices = [("one", "scope-one"), ("later", "scope-later"), ("all", "scope-all")];
-    let choices: Vec<Choice> = choices.map(|(value, key)| (value.to_owned(), visit.text(key))).to_vec();
-    html! {
+    let choices = [
+        ("one", visit.text("scope-one")),
+        ("later", visit.count("scope-later-dates", later)),
+        ("all", visit.count("scope-all", dates.len())),
+    ];
+    let choices: Vec<Choice> = choices.map(|(value, text)| (value.to_owned(), text)).to_vec();
+    Ok(html! {
         (hidden("series", series.to_string()))
         (form.select("scope", &visit.text("scope-of-deletion"), None, &choices))
-    }
+    })
 }

@@ -22,14 +22,14 @@ use service_kit::{
     },
     error::{Error, Failure},
     http::{Form, Reply},
-    page::{hidden, see_deleted, see_other},
+    page::{hidden, see_deleted_from, see_other},
 };
 
 use super::{
     choices::events_by_id,
     event, event_form,
     queries::dates_of_series,
-    repetition::{Dates, SHOW_DATES, repeats},
+    repetition::{Dates, SHOW_DATES, address_of, repeats},
     venue::{at_chosen_time, at_place},
     visit::{Visit, or_form_again, span_of, typed},
 };
@@ -43,7 +43,7 @@ use crate::{
     series::{
         SkippedDate,
         creation::{self, NewSeries},
-        delete_occurrences, deleted_occurrences, later_occurrences, record_new_series,
+        delete_occurrences, later_occurrences, record_new_series,
         revision::{self, SeriesChange},
         rule::{DAYS, FirstTimes, Rule, Times, day_name, expand},
     },
@@ -219,7 +219,7 @@ pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
     let series = form.get("series").parse::<Id>().ok().filter(|_| are_all || form.has("scope", "later"));
     let Some(series) = series.map(DbUuid::from) else { return event::delete(visit, who, id, form).await };
     let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
-    let target = deleted_occurrences(series, id, visit.zone);
+    let target = later_occurrences(series, id, visit.zone);
     let result = who.queued_by(&series).update(target, move |conn, me| {
         let event = find(conn, id)?;
         if event.series_id != Some(series) {
@@ -228,7 +228,7 @@ pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> Re
         let first = dates_of_series(conn, &event)?.first().map(|(_, start, _)| *start);
         let from = first.filter(|_| are_all).unwrap_or(event.starts_at);
         delete_occurrences(conn, series, from, me, visit.zone, visit.now)?;
-        Ok(see_deleted("/deleted"))
+        Ok(see_deleted_from(&address_of(series), series))
     });
     let (result, (who, visit)) = (result.await, again);
     or_form_again(result, who, move |conn, me, problem| event::delete_page(conn, me, &visit, id, Some(problem))).await
@@ -293,7 +293,7 @@ fn change(conn: &mut AnyConnection, visit: &Visit, present: &EventDetail, draft:
 }
 
 /// The dates that are in the way of a change.
-fn in_the_way(conn: &mut AnyConnection, visit: &Visit, refused: &[Value]) -> Result<Markup, Error> {
+pub(super) fn in_the_way(conn: &mut AnyConnection, visit: &Visit, refused: &[Value]) -> Result<Markup, Error> {
     let time = |date: &Value, name: &str| Some(DbTimestamp(date[name].as_str()?.parse().ok()?));
     let ids = refused.iter().flat_map(|date| date["conflicts"].as_array().into_iter().flatten());
     let ids = ids.filter_map(|event| event["eventId"].as_str()?.parse::<Id>().ok()).map(DbUuid::from).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::NaiveDate;
 use chrono_tz::Tz;
-use common::input::IdSet;
+use common::{input::IdSet, problem::Problem};
 use diesel::prelude::*;
 use service_kit::{
     database::{
@@ -12,18 +12,19 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    guard::lock_targets,
     history::Action,
     with_connection,
 };
 
 use super::{
-    queries::{self, Row, check_may_change, find},
+    queries::{self, Row, check_found_and_may_change, check_may_change, find},
     target::{lock_events, record_change},
 };
 use crate::{
     auth::Caller,
     deletion,
-    events::{queries::Event, several},
+    events::{lock_name, queries::Event, restoration, several},
     groups,
     rooms::{booking::lock_places, place::place_key},
     schema::{event_series, event_series_admins, skipped_occurrences},
@@ -116,5 +117,38 @@ pub fn delete(
     }
     let after = queries::get(conn, id)?;
     record_change(conn, Action::Deleted, (&before, &after), &[], &me.author, zone)?;
+    touch(conn, id, now)
+}
+
+/// Takes the deletion of events of a series back: of those that were deleted together at a time, else of those that were
+/// deleted last.
+///
+/// # Errors
+/// 404, also if there are none; 403 for anybody but the administrators of the series and privileged users; those of the
+/// restoration of each event.
+pub fn restore(
+    conn: &mut AnyConnection,
+    id: DbUuid,
+    at: Option<DbTimestamp>,
+    me: &Caller,
+    zone: Tz,
+    now: DbTimestamp,
+) -> Result<(), Error> {
+    check_found_and_may_change(conn, id, me)?;
+    let mut events = queries::restorable(conn, id, now)?;
+    let at = at.or(events.first().and_then(|event| event.deleted_at));
+    events.retain(|event| event.deleted_at == at);
+    if events.is_empty() {
+        return Err(Problem::not_found("deleted event in the series").into());
+    }
+    // In the order of all transactions, before any of them is restored.
+    lock_targets(conn, events.iter().map(|event| lock_name(event.id)).collect())?;
+    for group in events.iter().map(|event| event.group_id).collect::<BTreeSet<_>>() {
+        groups::queries::lock_against_deletion(conn, group)?;
+    }
+    lock_places(conn, events.iter().map(|event| event.place_key.clone()).collect())?;
+    for event in &events {
+        restoration::restore(conn, event.id, None, me, zone, now)?;
+    }
     touch(conn, id, now)
 }

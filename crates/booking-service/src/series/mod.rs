@@ -23,9 +23,10 @@ mod wire;
 use utoipa_actix_web::service_config::ServiceConfig;
 
 pub use self::{
-    changes::delete as delete_occurrences,
-    requests::RequestEventSeries,
-    target::{deleted_occurrences, later_occurrences, record_new_series},
+    changes::{delete as delete_occurrences, restore as restore_occurrences},
+    occurrences::add as add_occurrence,
+    requests::{RequestEventSeries, RequestEventSeriesUpdate, RequestOccurrence},
+    target::{all_occurrences, extended, later_occurrences, record_new_series},
     wire::SkippedDate,
 };
 

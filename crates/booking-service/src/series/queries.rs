@@ -1,6 +1,6 @@
 //! Series in the database.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use chrono::NaiveDate;
 use chrono_tz::Tz;
@@ -12,15 +12,22 @@ use service_kit::{
         types::{DbTimestamp, DbUuid},
     },
     error::Error,
+    retention::RESTORABLE,
     text_enum,
 };
 
 use super::rule::{FirstTimes, Rule};
 use crate::{
     auth::Caller,
-    events::{queries::Event, several},
-    schema::{event_series, event_series_admins, skipped_occurrences},
+    events::{
+        queries::{Event, Row as EventRow},
+        several,
+    },
+    schema::{event_series, event_series_admins, events, skipped_occurrences},
 };
+
+/// The most deleted events of a series that are read.
+const MAX_DELETED: i64 = 1000;
 
 /// The columns of a series.
 #[derive(Debug, Clone, Queryable, Selectable)]
@@ -132,6 +139,16 @@ pub fn skipped(conn: &mut AnyConnection, id: DbUuid) -> Result<Vec<Skipped>, Err
     let skipped = skipped_occurrences::table.filter(skipped_occurrences::series_id.eq(id));
     let skipped = skipped.order((skipped_occurrences::starts_at, skipped_occurrences::occurrence));
     Ok(skipped.select(Skipped::as_select()).load(conn)?)
+}
+
+/// The deleted events of a series that can be restored: the last deleted ones first, those of one deletion by start.
+pub fn restorable(conn: &mut AnyConnection, id: DbUuid, now: DbTimestamp) -> Result<Vec<EventRow>, Error> {
+    let deleted = events::table.filter(events::series_id.eq(id)).filter(events::deleted_at.is_not_null());
+    let deleted = deleted.order((events::starts_at, events::id)).limit(MAX_DELETED);
+    let mut rows: Vec<EventRow> = deleted.select(EventRow::as_select()).load(conn)?;
+    rows.retain(|row| row.deleted_at.is_some_and(|at| at.plus(RESTORABLE) > *now));
+    rows.sort_by_key(|row| Reverse(row.deleted_at));
+    Ok(rows)
 }
 
 /// Checks that the caller may change a series.

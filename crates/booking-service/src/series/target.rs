@@ -48,7 +48,7 @@ pub(super) fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     target.exclusive()
 }
 
-/// A change of an event of a series and of the later ones: whoever makes it has seen the event.
+/// A change or deletion of an event of a series and of the later ones: whoever makes it has seen the event.
 pub fn later_occurrences(id: DbUuid, event: DbUuid, zone: Tz) -> Target<Caller> {
     let target = Target::new(lock_name(id), move |conn: &mut AnyConnection, _: &Caller| {
         lock_events(conn, id)?;
@@ -57,14 +57,16 @@ pub fn later_occurrences(id: DbUuid, event: DbUuid, zone: Tz) -> Target<Caller> 
     target.exclusive()
 }
 
-/// The series of which an operation deletes several events: whoever does it has seen one of them.
-pub fn deleted_occurrences(id: DbUuid, event: DbUuid, zone: Tz) -> Target<Caller> {
-    let fields = move |conn: &mut AnyConnection| Ok(own_fields(&queries::get(conn, id)?, zone));
-    later_occurrences(id, event, zone).recorded(&SERIES, id, Action::Deleted, fields)
+/// A change of which events a series has: whoever makes it has seen which those are.
+pub fn all_occurrences(id: DbUuid, zone: Tz) -> Target<Caller> {
+    let target = Target::new(lock_name(id), move |conn: &mut AnyConnection, _: &Caller| {
+        Reply::json(&own_fields(&queries::get(conn, id)?, zone))
+    });
+    target.exclusive()
 }
 
-/// The series to which an operation adds an event.
-pub(super) fn extended(id: DbUuid) -> Target<Caller> {
+/// The series to which an operation adds events, new ones or deleted ones.
+pub fn extended(id: DbUuid) -> Target<Caller> {
     Target::parent(lock_name(id)).exclusive()
 }
 

@@ -33,8 +33,15 @@ fn paths(club: &Club, by: &str) -> Vec<String> {
     let webhook =
         json!({"name": "w".repeat(64), "url": "https://chat.example/", "format": "discord", "types": ["digest"]});
     let webhook = text(&club.by(by).post("/api/webhooks", webhook).expect(201).json()["webhookId"]);
-    let values =
-        [("eventID", &event), ("draftEventID", &poll), ("groupID", &group), ("roomID", &room), ("webhookID", &webhook)];
+    let dates = text(&series(club, by, "S518", "FREQ=WEEKLY;COUNT=2").1["seriesId"]);
+    let values = [
+        ("eventID", &event),
+        ("seriesID", &dates),
+        ("draftEventID", &poll),
+        ("groupID", &group),
+        ("roomID", &room),
+        ("webhookID", &webhook),
+    ];
     let skipped = ["/sign-in", "/callback", "/events/{eventID}/calendar.ics"];
     let paths = INFO.front_page_paths.iter().filter(|path| !skipped.contains(path));
     paths

@@ -30,7 +30,8 @@ pub fn see_other(address: impl Into<String>) -> Reply {
 /// The parameter with what has happened, one of [`NOTICES`].
 pub(super) const NOTICE: &str = "notice";
 
-/// The parameter with the id of what was deleted from the list at the path, for the button that restores it.
+/// The parameter with the id of what was deleted from the list at the path, or of what has lost parts, for the button that
+/// restores it.
 pub(super) const DELETED: &str = "deleted";
 
 /// What a page may say has happened; the keys of the texts begin with `notice-`.
@@ -46,7 +47,8 @@ pub fn see_deleted(path: &str) -> Reply {
     see_other(address(path, &[(NOTICE, NOTICES[1])]))
 }
 
-/// 303 to the list from which an object has been deleted. Its button sends a form to `{path}/{id}/restore`.
+/// 303 to the list from which an object has been deleted. Its button sends a form to `{path}/{id}/restore`. The path may
+/// also be the page of an object that has lost parts, `{list}/{id}`.
 pub fn see_deleted_from(path: &str, id: DbUuid) -> Reply {
     see_other(address(path, &[(NOTICE, NOTICES[1]), (DELETED, &id.to_string())]))
 }

@@ -37,7 +37,7 @@ pub struct PageContext {
     pub(super) is_get: bool,
     /// What has happened, one of [`NOTICES`].
     notice: Option<&'static str>,
-    /// What was deleted, if this is the list from which it was.
+    /// What was deleted, if this is the list from which it was; or what has lost parts, if this is its page.
     deleted: Option<Uuid>,
     is_signed_in: bool,
 }
@@ -47,7 +47,10 @@ impl PageContext {
     pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
         let path = req.uri().path();
-        let is_page = state.info.navigation.iter().any(|(page, _)| is_below(path, page));
+        // Those that every page links to, and those of objects.
+        let pages = state.info.navigation.iter().map(|(page, _)| *page);
+        let of_objects = state.info.front_page_paths.iter().filter_map(|page| page.split_once("/{"));
+        let is_page = pages.chain(of_objects.map(|(page, _)| page)).any(|page| is_below(path, page));
         let path = is_page.then(|| path.to_owned());
         let parameters = query::pairs(req);
         let is_plain = |name: &str| state.info.page_parameters.contains(&name);
@@ -121,7 +124,10 @@ impl PageContext {
     /// What has happened, as the address says, with the button that takes it back.
     fn notice(&self) -> Option<Markup> {
         let notice = self.notice.filter(|_| self.is_get)?;
-        let restore = self.path.as_deref().zip(self.deleted).map(|(path, id)| format!("{path}/{id}/restore"));
+        let restore = self.path.as_deref().zip(self.deleted).map(|(path, id)| {
+            let list = path.strip_suffix(format!("/{id}").as_str()).unwrap_or(path);
+            format!("{list}/{id}/restore")
+        });
         Some(html! {
             div.flash role="status" {
                 (self.text(&format!("notice-{notice}")))
