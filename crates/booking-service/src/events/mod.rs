@@ -27,7 +27,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 pub use self::{
     params::{ChangeQuery, parse_filter},
     requests::{RequestEvent, RequestEventTag, RequestEventTags, RequestSchedule},
-    target::{lock_name, parent, record_changes, record_created, record_new, recorded, show_created, target},
+    target::{fields, lock_name, parent, record_changes, record_created, record_new, recorded, show_created, target},
     undo::revert_to,
     wire::{ResponseEvent, ResponseEventDetail, ResponseEventTag},
 };

@@ -33,7 +33,7 @@ pub fn parent(id: DbUuid) -> Target<Caller> {
 
 /// The event that an operation changes.
 pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
-    Target::new(lock_name(id), move |conn, _| show(conn, id, zone))
+    Target::new(lock_name(id), move |conn, _| show(conn, id, zone)).of_forms(&EVENT, move |conn| fields(conn, id, zone))
 }
 
 /// The same, for an operation whose change the history records.
@@ -48,7 +48,7 @@ pub fn check_may_change(conn: &mut AnyConnection, event: DbUuid, me: &Caller) ->
 }
 
 /// The fields of an event that the history records.
-pub(super) fn fields(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Value, Error> {
+pub fn fields(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Value, Error> {
     fields_of(queries::get_without_attendees(conn, id)?, zone)
 }
 

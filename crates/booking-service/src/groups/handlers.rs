@@ -3,6 +3,7 @@
 use actix_web::{delete, get, post, put, web::Path};
 use chrono_tz::Tz;
 use common::{input::Id, kept::Kept};
+use serde_json::Value;
 use service_kit::{
     database::{
         AnyConnection,
@@ -37,7 +38,7 @@ fn lock_name(id: DbUuid) -> String {
 
 /// The group that an operation changes.
 pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
-    Target::new(lock_name(id), move |conn, _| show(conn, id, zone))
+    Target::new(lock_name(id), move |conn, _| show(conn, id, zone)).of_forms(&GROUP, move |conn| fields(conn, id, zone))
 }
 
 /// The group that an operation restores.
@@ -47,9 +48,11 @@ pub fn parent(id: DbUuid) -> Target<Caller> {
 
 /// The same as [`target`], for an operation whose change the history records.
 pub fn recorded(id: DbUuid, zone: Tz) -> Target<Caller> {
-    target(id, zone).recorded(&GROUP, id, Action::Changed, move |conn| {
-        history::fields_of(&ResponseGroup::new(queries::get(conn, id)?, zone))
-    })
+    target(id, zone).recorded(&GROUP, id, Action::Changed, move |conn| fields(conn, id, zone))
+}
+
+fn fields(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Value, Error> {
+    history::fields_of(&ResponseGroup::new(queries::get(conn, id)?, zone))
 }
 
 /// Records a new group in the history, and shows it.

@@ -283,7 +283,7 @@ pub(super) fn show(
     let body = html! {
         (rooms.refusal(&form, visit))
         (dates.notice)
-        @if let Some(event) = event.filter(|_| is_stale) { (present_version(event, visit)) }
+        @if let Some(event) = event.filter(|_| is_stale) { (present_version(conn, event, visit)?) }
         (form.form(&action, tag.as_deref(), &html! {
             (enter_button(&text(if event.is_some() { "save" } else { "book" })))
             (rooms.notice(values, shows_rooms(values), visit))
@@ -341,9 +341,9 @@ fn summary(values: &Form, visit: &Visit) -> String {
 }
 
 /// The event as somebody else has saved it meanwhile.
-fn present_version(event: &EventDetail, visit: &Visit) -> Markup {
-    let row = &event.row;
-    html! {
+fn present_version(conn: &mut AnyConnection, event: &EventDetail, visit: &Visit) -> Result<Markup, Error> {
+    let (row, people) = (&event.row, People::load(conn, event.admins.iter().copied())?);
+    Ok(html! {
         div.refusal {
             b { (visit.text("present-version")) }
             p {
@@ -351,9 +351,13 @@ fn present_version(event: &EventDetail, visit: &Visit) -> Markup {
                 (visit.span(row.starts_at, row.ends_at)) ", " (row.place) br;
                 (event.group.row.name)
                 @for tag in &event.tags { " #" (tag.name) }
+                @for (key, _) in [("shared", row.shared), ("open", row.open)].iter().filter(|(_, is_so)| *is_so) {
+                    br; (visit.text(key))
+                }
             }
             @if !row.description.is_empty() { p.text { (row.description) } }
+            p { (visit.text("admins")) ": " (people.list(&event.admins, visit)) }
             p { a href={ "/events/" (row.id) "/edit" } { (visit.text("discard-mine")) } }
         }
-    }
+    })
 }

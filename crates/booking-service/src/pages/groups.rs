@@ -255,13 +255,15 @@ fn form_page(
 }
 
 fn present_version(conn: &mut AnyConnection, group: &Group, visit: &Visit) -> Result<Markup, Error> {
-    let people = People::load(conn, group.members.iter().copied())?;
+    let people = People::load(conn, group.members.iter().chain(&group.admins).copied())?;
     Ok(html! {
         div.refusal {
             b { (visit.text("present-version")) }
             p { (group.row.name) }
             @if !group.row.description.is_empty() { p.text { (group.row.description) } }
-            p { (people.list(&group.members, visit)) }
+            @if group.row.open { p { (visit.text("group-open")) } }
+            p { (visit.text("members-names")) ": " (people.list(&group.members, visit)) }
+            p { (visit.text("admins")) ": " (people.list(&group.admins, visit)) }
             p { a href={ "/groups/" (group.row.id) "/edit" } { (visit.text("discard-mine")) } }
         }
     })

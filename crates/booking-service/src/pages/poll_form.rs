@@ -363,13 +363,16 @@ fn show(
 
 /// The poll as somebody else has saved it meanwhile.
 fn present_version(conn: &mut AnyConnection, poll: &PollDetail, visit: &Visit) -> Result<Markup, Error> {
-    let (row, people) = (&poll.poll.row, People::load(conn, poll.invitees.iter().copied())?);
+    let (row, admins) = (&poll.poll.row, &poll.poll.admins);
+    let people = People::load(conn, poll.invitees.iter().chain(admins).copied())?;
     Ok(html! {
         div.refusal {
             b { (visit.text("present-version")) }
             p { (row.name) br; (visit.format("deadline-at", &[("at", visit.moment(row.deadline).into())])) }
             @if !row.description.is_empty() { p.text { (row.description) } }
-            p { (people.list(&poll.invitees, visit)) }
+            @if row.open { p { (visit.text("poll-open-to-all")) } }
+            p { (visit.text("members-names")) ": " (people.list(&poll.invitees, visit)) }
+            p { (visit.text("admins")) ": " (people.list(admins, visit)) }
             p { a href={ "/polls/" (row.id) "/edit" } { (visit.text("discard-mine")) } }
         }
     })

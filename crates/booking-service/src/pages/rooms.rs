@@ -284,7 +284,8 @@ pub async fn set_privilege(visit: Visit, who: Privileged, form: Form) -> Result<
         if users::queries::set_privileged(conn, id, privileged)? {
             users::queries::record_privilege(conn, id, privileged, &me.author)?;
         }
-        Ok(see_other("/privileges"))
+        // Without the privilege, nobody sees that page.
+        Ok(see_other(if id == me.id { "/" } else { "/privileges" }))
     });
     let (result, (who, visit)) = (result.await, again);
     or_form_again(result, who, move |conn, _, problem| privileges_page(conn, &visit, &values, Some(problem))).await

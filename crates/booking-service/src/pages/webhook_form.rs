@@ -178,7 +178,7 @@ pub async fn create(visit: Visit, club: Club, who: Privileged, wake: Wake, form:
     };
     wake.up();
     let (who, visit) = again;
-    or_form_again(result, who, move |_, _, problem| Ok(new_page(&visit, format, &values, Some(problem)))).await
+    or_form_again(result, who, move |_, _, problem| Ok(new_page(&visit, format, &values, Some(problem)).secret())).await
 }
 
 fn show_secret(visit: &Visit, secret: &str) -> Reply {
@@ -197,15 +197,31 @@ pub async fn edit(visit: Visit, who: Privileged, id: Path<Id>) -> Result<Reply, 
         let webhook = queries::get(conn, id)?;
         let mut values = Form::new([("name", &webhook.name), ("url", &webhook.shown_url)]);
         values.push("language", webhook.language.word());
-        let present = webhook.types();
-        for (key, _) in
-            choices(webhook.format).iter().filter(|(_, types)| types.iter().any(|kind| present.contains(kind)))
-        {
-            values.push("on", *key);
+        for key in chosen(&webhook) {
+            values.push("on", key);
         }
         edit_page(conn, me, &visit, &webhook, &values, None)
     })
     .await
+}
+
+/// The choices of which a webhook gets messages.
+fn chosen(webhook: &Webhook) -> impl Iterator<Item = &'static str> {
+    let types = webhook.types();
+    let has_part = move |kinds: &[Type]| kinds.iter().any(|kind| types.contains(kind));
+    choices(webhook.format).iter().filter(move |(_, kinds)| has_part(kinds)).map(|(key, _)| *key)
+}
+
+/// The webhook as somebody else has saved it meanwhile.
+fn present_version(webhook: &Webhook, visit: &Visit) -> Markup {
+    html! {
+        div.refusal {
+            b { (visit.text("present-version")) }
+            p { (webhook.name) br; (webhook.shown_url) }
+            ul { @for key in chosen(webhook) { li { (visit.text(&format!("webhook-{key}"))) } } }
+            p { a href={ "/webhooks/" (webhook.id) "/edit" } { (visit.text("discard-mine")) } }
+        }
+    }
 }
 
 fn edit_page(
@@ -219,8 +235,10 @@ fn edit_page(
     let form = FormPage { page: visit.page(), values, problem, aliases: ALIASES };
     let (here, text) = (format!("/webhooks/{}", webhook.id), |key: &str| visit.text(key));
     let tag = webhooks::target(webhook.id, visit.zone).tag(conn, me)?;
+    let is_stale = problem.is_some_and(|problem| problem.status() == 412);
     let body = html! {
         (form.refusal())
+        @if is_stale { (present_version(webhook, visit)) }
         (form.form(&format!("{here}/edit"), Some(&tag), &html! {
             (form.input(Input { name: "url", label: &text("address"), is_required: true, hint: Some(&text("address-hint")),
                 autocomplete: Some("off"), ..Input::default() }))
@@ -269,7 +287,7 @@ pub async fn update(
     wake.up();
     or_form_again(result, who, move |conn, me, problem| {
         let webhook = queries::get(conn, id)?;
-        edit_page(conn, me, &visit, &webhook, &values, Some(problem))
+        Ok(edit_page(conn, me, &visit, &webhook, &values, Some(problem))?.secret())
     })
     .await
 }

@@ -27,6 +27,7 @@ pub(super) fn lock_name(id: DbUuid) -> String {
 /// The poll that an operation changes.
 pub fn target(id: DbUuid, now: DbTimestamp, zone: Tz) -> Target<Caller> {
     Target::new(lock_name(id), move |conn, _| show(conn, id, now, zone))
+        .of_forms(&POLL, move |conn| fields_of(conn, id, now, zone))
 }
 
 /// The same, for an operation whose change the history records.

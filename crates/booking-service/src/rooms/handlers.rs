@@ -45,6 +45,7 @@ fn lock_name(id: DbUuid) -> String {
 /// The room that an operation changes.
 pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(lock_name(id), move |conn, _| show(conn, id, None, zone))
+        .of_forms(&ROOM, move |conn| fields_of(queries::get(conn, id, None)?, zone))
 }
 
 /// The room that an operation restores.
@@ -54,8 +55,7 @@ pub fn parent(id: DbUuid) -> Target<Caller> {
 
 /// The same as [`target`], for an operation whose change the history records.
 pub fn recorded(id: DbUuid, action: Action, zone: Tz) -> Target<Caller> {
-    let fields = move |conn: &mut AnyConnection| fields_of(queries::get(conn, id, None)?, zone);
-    target(id, zone).recorded(&ROOM, id, action, fields)
+    target(id, zone).recorded(&ROOM, id, action, move |conn| fields_of(queries::get(conn, id, None)?, zone))
 }
 
 /// Imports the rooms of a table, and records the new ones in the history.

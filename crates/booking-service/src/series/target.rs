@@ -21,7 +21,7 @@ use crate::{
     auth::Caller,
     deletion::LATEST,
     events::{self, ResponseEvent, ResponseEventDetail, queries::Event, several},
-    objects::SERIES,
+    objects::{EVENT, SERIES},
 };
 
 pub(super) fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> {
@@ -53,6 +53,10 @@ pub fn later_occurrences(id: DbUuid, event: DbUuid, zone: Tz) -> Target<Caller> 
     let target = Target::new(lock_name(id), move |conn: &mut AnyConnection, _: &Caller| {
         lock_events(conn, id)?;
         Reply::json(&ResponseEventDetail::new(events::queries::get(conn, event)?, zone))
+    });
+    let target = target.of_forms(&EVENT, move |conn| {
+        lock_events(conn, id)?;
+        events::fields(conn, event, zone)
     });
     target.exclusive()
 }

@@ -3,6 +3,7 @@
 use actix_web::{delete, get, http::header, patch, post, web::Path};
 use chrono_tz::Tz;
 use common::input::Id;
+use serde_json::Value;
 use service_kit::{
     database::{
         AnyConnection,
@@ -34,13 +35,16 @@ fn show(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Reply, Error> 
 /// The webhook that an operation changes.
 pub fn target(id: DbUuid, zone: Tz) -> Target<Caller> {
     Target::new(format!("webhook {id}"), move |conn, _| show(conn, id, zone))
+        .of_forms(&WEBHOOK, move |conn| fields(conn, id, zone))
 }
 
 /// The same, for an operation whose change the history records.
 pub fn recorded(id: DbUuid, zone: Tz) -> Target<Caller> {
-    target(id, zone).recorded(&WEBHOOK, id, Action::Changed, move |conn| {
-        history::fields_of(&ResponseWebhook::new(queries::get(conn, id)?, zone))
-    })
+    target(id, zone).recorded(&WEBHOOK, id, Action::Changed, move |conn| fields(conn, id, zone))
+}
+
+fn fields(conn: &mut AnyConnection, id: DbUuid, zone: Tz) -> Result<Value, Error> {
+    history::fields_of(&ResponseWebhook::new(queries::get(conn, id)?, zone))
 }
 
 /// A new secret, which is shown once.

@@ -41,6 +41,10 @@ impl Networks {
         if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
             return Err("must have no user name, password or fragment".to_owned());
         }
+        // What pages and answers show in place of the secret part.
+        if address.contains('…') {
+            return Err("must be the whole address, or the one that is shown".to_owned());
+        }
         if host.is_some_and(|address| !self.allow(address)) {
             return Err("is not in a network that webhooks may reach (--webhook-networks)".to_owned());
         }

@@ -42,6 +42,7 @@ mod limits;
 mod load;
 mod log;
 mod matrix;
+mod member_conflicts;
 mod member_forms;
 mod member_history;
 mod member_pages;

@@ -55,6 +55,13 @@ fn messages_to_a_chat_are_set_up_tested_changed_and_deleted(#[values(Sqlite, Pos
     let shown = open(&club, ALICE, &path);
     assert!(!shown.contains("of-the-query"), "{shown}");
     let mut form = fields(&shown, &path);
+    // What stands for the secret part is no address.
+    let shown_url = form.iter().find(|(name, _)| name == "url").unwrap().1.clone();
+    let mut moved = form.clone();
+    set(&mut moved, "url", &shown_url.replace("127.0.0.1", "localhost"));
+    let refused = send(&club, ALICE, &path, &moved).expect(400);
+    assert_eq!(refused.header("cache-control"), Some("no-store"));
+    assert!(refused.text().contains("id=\"f-url-error\">This must be the whole address"), "{refused:?}");
     set(&mut form, "name", "#events");
     form.push(("on".to_owned(), "reminders".to_owned()));
     send(&club, BOB, &path, &form).expect(403);
@@ -65,7 +72,8 @@ fn messages_to_a_chat_are_set_up_tested_changed_and_deleted(#[values(Sqlite, Pos
     assert_eq!(changed["urlChangedAt"], Value::Null);
     // It has changed since this form was opened.
     set(&mut form, "_key", "another-key-of-the-form");
-    send(&club, ALICE, &path, &form).expect(412);
+    let stale = send(&club, ALICE, &path, &form).expect(412).text();
+    assert!(stale.split("As it is now").nth(1).unwrap().split("</div>").next().unwrap().contains("#events"), "{stale}");
 
     let path = format!("/webhooks/{id}/delete");
     let form = fields(&open(&club, ALICE, &path), &path);

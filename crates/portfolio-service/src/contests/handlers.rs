@@ -38,7 +38,7 @@ fn show(conn: &mut AnyConnection, id: DbUuid) -> Result<Reply, Error> {
 
 /// The contest that an operation changes.
 pub fn target(id: DbUuid) -> Target<Caller> {
-    Target::new(format!("contest {id}"), move |conn, _| show(conn, id))
+    Target::new(format!("contest {id}"), move |conn, _| show(conn, id)).of_forms(&CONTEST, move |conn| fields(conn, id))
 }
 
 /// The same with a record of its change in the history.

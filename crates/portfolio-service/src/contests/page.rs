@@ -52,6 +52,7 @@ pub async fn show(page: PageContext, who: Anybody, club: Club, id: Path<Id>) -> 
         let id = DbUuid::from(*id);
         let (row, link, description) = queries::get(conn, id)?;
         let teams = teams::queries::page_of_contest(conn, id, &PageBounds { after: None, rows: MAX_ROWS })?;
+        let about = teams::queries::about(conn, id)?;
         let body = html! {
             p.mute { (days(&page, row.duration()?, club.zone, Language::day)) }
             p.text { (description) }
@@ -66,6 +67,13 @@ pub async fn show(page: PageContext, who: Anybody, club: Club, id: Path<Id>) -> 
                                 @if !team.result.is_empty() { span.badge.good { (team.result) } }
                             }
                             p { @for person in members { (users::on_page(person)) } }
+                            @if let Some((link, description)) = about.get(&team.id) {
+                                @if !description.is_empty() { p.text { (description) } }
+                                (pages::link(link))
+                            }
+                            @if page.is_signed_in() {
+                                p { a href={ "/contests/" (id) "/teams/" (team.id) } { (page.text("edit")) } }
+                            }
                         }
                     }
                 }

@@ -21,7 +21,7 @@ use service_kit::{
 
 use super::fields::{about, actions, ask_to_delete as ask, present_version, push_times, times, times_of};
 use crate::{
-    auth::{Caller, ContestCreator, Member},
+    auth::{Caller, ContestCreator, FormerContestCreator, Member},
     club::Club,
     contests::{self, CreateContestRequest, EditContestRequest, queries, recorded, restoration, target},
     page::{MAX_ROWS, days, limit_note},
@@ -174,7 +174,7 @@ fn delete_page(
 /// Deletes a contest.
 pub async fn delete(
     page: PageContext,
-    who: ContestCreator,
+    who: FormerContestCreator,
     Now(now): Now,
     id: Path<Id>,
     _form: Form,

@@ -20,7 +20,7 @@ use service_kit::{
 
 use super::fields::{about, actions, ask_to_delete as ask, present_version, push_semesters, semesters, semesters_of};
 use crate::{
-    auth::{Caller, Member, ProjectCreator, ProjectEditor},
+    auth::{Caller, FormerProjectCreator, Member, ProjectCreator, ProjectEditor},
     club::Club,
     page as pages,
     projects::{
@@ -175,7 +175,7 @@ fn delete_page(
 /// Deletes a project.
 pub async fn delete(
     page: PageContext,
-    who: ProjectCreator,
+    who: FormerProjectCreator,
     Now(now): Now,
     id: Path<Id>,
     _form: Form,

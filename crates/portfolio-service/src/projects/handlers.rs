@@ -45,7 +45,12 @@ fn show_members(conn: &mut AnyConnection, id: DbUuid, page: &ListPart) -> Result
 
 /// The project that an operation changes.
 pub fn target(id: DbUuid) -> Target<Caller> {
-    Target::new(format!("project {id}"), move |conn, _| show(conn, id))
+    // Its members have forms of their own.
+    Target::new(format!("project {id}"), move |conn, _| show(conn, id)).of_forms(&PROJECT, move |conn| {
+        let mut fields = fields(conn, id)?;
+        fields["members"].take();
+        Ok(fields)
+    })
 }
 
 /// The fields of a project that the history records.

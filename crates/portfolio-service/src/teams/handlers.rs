@@ -60,6 +60,7 @@ fn show_members(conn: &mut AnyConnection, contest: DbUuid, id: DbUuid, page: &Li
 /// The team that an operation changes. All teams of a contest have the same lock.
 pub fn target(contest: DbUuid, id: DbUuid) -> Target<Caller> {
     Target::new(format!("contest {contest}"), move |conn, _| show(conn, contest, id))
+        .of_forms(&TEAM, move |conn| fields(conn, contest, id))
 }
 
 /// Records a new team, which has no members, and shows it.

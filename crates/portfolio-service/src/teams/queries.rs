@@ -140,6 +140,14 @@ pub fn of_user(
     Ok(of_contest)
 }
 
+/// The links and the descriptions of the teams of a contest.
+pub fn about(conn: &mut AnyConnection, contest: DbUuid) -> Result<HashMap<DbUuid, (String, String)>, Error> {
+    let teams = contest_teams::table.filter(contest_teams::contest_id.eq(contest));
+    let teams: Vec<(DbUuid, (String, String))> =
+        teams.select((contest_teams::id, (contest_teams::link, contest_teams::description))).load(conn)?;
+    Ok(teams.into_iter().collect())
+}
+
 /// One team of a contest with its link and its description.
 ///
 /// # Errors

@@ -275,6 +275,8 @@ fn projects_are_made_changed_and_deleted(#[values(Sqlite, Postgres)] backend: Ba
     send(&club, CAROL, &delete, &form).expect(403);
     let deleted = send(&club, BOB, &delete, &form).expect(303);
     club.by(BOB).get(path).refused(404, "not-found");
+    // The button pressed twice.
+    assert_eq!(send(&club, BOB, &delete, &form).expect(303).header("location"), deleted.header("location"));
     let landed = open(&club, BOB, deleted.header("location").unwrap());
     let restore = format!("{path}/restore");
     assert!(landed.contains("Deleted."), "{landed}");

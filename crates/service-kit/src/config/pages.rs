@@ -13,7 +13,7 @@ use super::web_address::{absolute_url, is_web_address};
 #[command(next_help_heading = "Pages")]
 pub struct PageOptions {
     /// Name of the club, on every page of the service and in its feeds.
-    #[arg(global = true, long, env = "CLUB_NAME", value_name = "NAME")]
+    #[arg(global = true, long, env = "CLUB_NAME", value_name = "NAME", value_parser = name)]
     pub club_name: Option<String>,
 
     /// Address of the club's own site, to which every page of the service links.
@@ -35,6 +35,14 @@ impl PageOptions {
         let is_wrong = self.club_url.as_ref().is_some_and(|url| !is_web_address(url));
         is_wrong.then(|| "--club-url must be an http or https address".to_owned())
     }
+}
+
+/// Reads the name of a club: one line of at most 100 characters.
+fn name(text: &str) -> Result<String, String> {
+    if text.chars().count() > 100 || text.contains(char::is_control) {
+        return Err("the name of a club is one line of at most 100 characters".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// A colour: red, green and blue.
@@ -106,6 +114,15 @@ fn logo(path: &str) -> Result<Logo, String> {
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
     if bytes.is_empty() || bytes.len() > MAX_LOGO_BYTES {
         return Err(format!("a logo has at most {MAX_LOGO_BYTES} bytes, and this one has {}", bytes.len()));
+    }
+    let is_of_type = match media_type {
+        "image/png" => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
+        "image/jpeg" => bytes.starts_with(b"\xff\xd8\xff"),
+        "image/webp" => bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
+        _ => str::from_utf8(&bytes).is_ok_and(|text| text.contains("<svg")),
+    };
+    if !is_of_type {
+        return Err(format!("the file is not {media_type}"));
     }
     Ok(Logo { media_type, bytes: bytes.into() })
 }

@@ -33,6 +33,7 @@ pub struct Conditions {
     address: String,
     cached: CachedTags,
     expected: Option<ExpectedTags>,
+    is_of_form: bool,
     is_time_dependent: bool,
 }
 
@@ -46,6 +47,7 @@ impl Conditions {
             state: AppState::from_request(req)?,
             address: req.uri().path_and_query().map(|address| address.as_str().to_owned()).unwrap_or_default(),
             cached: if method == Method::GET { CachedTags::from_request(req) } else { CachedTags::default() },
+            is_of_form: !changes,
             expected: if changes { ExpectedTags::from_request(req)? } else { of_form.map(ExpectedTags::with_hash) },
             is_time_dependent: RequestNotes::read(req, |notes| notes.is_time_dependent),
             method,
@@ -124,7 +126,8 @@ impl Conditions {
         let is_exclusive = self.expected.is_some() || target.is_exclusive;
         lock(conn, &[&target.lock_name, owner.as_deref().unwrap_or_default()], is_exclusive)?;
         let Some(expected) = &self.expected else { return Ok(()) };
-        let current = ETag::new((target.show)(conn, caller)?.body(), None);
+        let current =
+            if self.is_of_form { target.tag_of_form(conn, caller)? } else { target.tag_of_answer(conn, caller)? };
         if expected.matches(&current) {
             return Ok(());
         }

@@ -15,8 +15,10 @@ pub struct Target<C> {
     pub(super) is_own: bool,
     pub(super) is_exclusive: bool,
     #[expect(clippy::type_complexity, reason = "a closure with two arguments")]
-    pub(super) show: Box<dyn FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send>,
+    show: Box<dyn FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send>,
     pub(super) recorded: Option<Recorded>,
+    /// What forms show of it, if that is not all.
+    of_forms: Option<(&'static Kind, ReadFields)>,
 }
 
 /// Reads the fields of an object.
@@ -38,15 +40,43 @@ impl<C> Target<C> {
         lock_name: impl Into<String>,
         show: impl FnMut(&mut AnyConnection, &C) -> Result<Reply, Error> + Send + 'static,
     ) -> Self {
-        Self { lock_name: lock_name.into(), is_own: false, is_exclusive: false, show: Box::new(show), recorded: None }
+        Self {
+            lock_name: lock_name.into(),
+            is_own: false,
+            is_exclusive: false,
+            show: Box::new(show),
+            recorded: None,
+            of_forms: None,
+        }
     }
 
-    /// The hash in its entity tag, for a form that changes it.
+    /// Forms show only these fields of the object, without those that its history leaves out: a form is stale only if one
+    /// of them has changed.
+    pub fn of_forms(
+        self,
+        kind: &'static Kind,
+        fields: impl FnMut(&mut AnyConnection) -> Result<Value, Error> + Send + 'static,
+    ) -> Self {
+        Self { of_forms: Some((kind, Box::new(fields))), ..self }
+    }
+
+    /// The entity tag that a form sends.
+    pub(super) fn tag_of_form(&mut self, conn: &mut AnyConnection, caller: &C) -> Result<ETag, Error> {
+        let Some((kind, fields)) = &mut self.of_forms else { return self.tag_of_answer(conn, caller) };
+        Ok(ETag::new(kind.shown(fields(conn)?).to_string().as_bytes(), None))
+    }
+
+    /// The entity tag of its `GET` answer.
+    pub(super) fn tag_of_answer(&mut self, conn: &mut AnyConnection, caller: &C) -> Result<ETag, Error> {
+        Ok(ETag::new((self.show)(conn, caller)?.body(), None))
+    }
+
+    /// The hash in the entity tag that a form sends.
     ///
     /// # Errors
     /// Those of its `GET`.
     pub fn tag(mut self, conn: &mut AnyConnection, caller: &C) -> Result<String, Error> {
-        Ok(ETag::new((self.show)(conn, caller)?.body(), None).hash().to_owned())
+        Ok(self.tag_of_form(conn, caller)?.hash().to_owned())
     }
 
     /// The resource to which a `POST` adds a part.

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::kind::{Kind, OF_EVERY_ROW};
+use super::kind::Kind;
 
 /// The fields that have changed: `[old, new]`, of a list `{"added": […], "removed": […]}`.
 pub type Changes = Map<String, Value>;
@@ -12,7 +12,6 @@ pub type Changes = Map<String, Value>;
 /// The fields in which two states of an object differ. A state that does not exist has no fields.
 pub fn difference(kind: &Kind, before: &Value, after: &Value) -> Changes {
     let names: BTreeSet<_> = [before, after].into_iter().filter_map(Value::as_object).flat_map(Map::keys).collect();
-    let is_shown = |name: &str| !kind.hidden.contains(&name) && !OF_EVERY_ROW.contains(&name);
     let change = |name: &String| {
         let (old, new) = (&before[name.as_str()], &after[name.as_str()]);
         if old == new {
@@ -26,7 +25,7 @@ pub fn difference(kind: &Kind, before: &Value, after: &Value) -> Changes {
         };
         Some((name.clone(), change))
     };
-    names.into_iter().filter(|name| is_shown(name)).filter_map(change).collect()
+    names.into_iter().filter(|name| kind.shows(name)).filter_map(change).collect()
 }
 
 /// The elements that were added and removed; `None` if only their order differs.

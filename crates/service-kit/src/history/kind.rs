@@ -37,8 +37,23 @@ pub struct Kind {
     pub hidden: &'static [&'static str],
 }
 
+impl Kind {
+    /// Whether the history has a field.
+    pub(super) fn shows(&self, name: &str) -> bool {
+        !self.hidden.contains(&name) && !OF_EVERY_ROW.contains(&name)
+    }
+
+    /// The fields of an object without those that the history leaves out.
+    pub(crate) fn shown(&self, mut fields: Value) -> Value {
+        if let Some(fields) = fields.as_object_mut() {
+            fields.retain(|name, _| self.shows(name));
+        }
+        fields
+    }
+}
+
 /// Fields whose values each row has by itself.
-pub(super) const OF_EVERY_ROW: [&str; 3] = ["createdAt", "createdBy", "updatedAt"];
+const OF_EVERY_ROW: [&str; 3] = ["createdAt", "createdBy", "updatedAt"];
 
 /// The fields of an object, as `difference` takes them.
 ///

@@ -47,10 +47,9 @@ impl PageContext {
     pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
         let path = req.uri().path();
-        // Those that every page links to, and those of objects.
-        let pages = state.info.navigation.iter().map(|(page, _)| *page);
-        let of_objects = state.info.front_page_paths.iter().filter_map(|page| page.split_once("/{"));
-        let is_page = pages.chain(of_objects.map(|(page, _)| page)).any(|page| is_below(path, page));
+        let pages =
+            state.info.front_page_paths.iter().map(|page| page.split_once("/{").map_or(*page, |(page, _)| page));
+        let is_page = pages.into_iter().any(|page| is_below(path, page));
         let path = is_page.then(|| path.to_owned());
         let parameters = query::pairs(req);
         let is_plain = |name: &str| state.info.page_parameters.contains(&name);
@@ -59,9 +58,12 @@ impl PageContext {
         // With too many parameters it would not be accepted as the address of a page.
         let here = path.as_deref().map(|path| address(path, &plain));
         let here = here.map(|here| if is_local(&here) { here } else { path.clone().unwrap_or_default() });
+        // A link of another site says nothing of what has happened here.
+        let site = req.headers().get("sec-fetch-site");
+        let is_from_elsewhere = site.is_some_and(|site| site != "same-origin");
         let value = |name: &str| parameters.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str());
         Ok(Self {
-            notice: NOTICES.into_iter().find(|notice| value(NOTICE) == Some(notice)),
+            notice: NOTICES.into_iter().find(|notice| value(NOTICE) == Some(notice)).filter(|_| !is_from_elsewhere),
             deleted: value(DELETED).and_then(|id| id.parse().ok()),
             here,
             language: Language::from_request(req),
@@ -124,9 +126,11 @@ impl PageContext {
     /// What has happened, as the address says, with the button that takes it back.
     fn notice(&self) -> Option<Markup> {
         let notice = self.notice.filter(|_| self.is_get)?;
-        let restore = self.path.as_deref().zip(self.deleted).map(|(path, id)| {
+        let restore = self.path.as_deref().zip(self.deleted).and_then(|(path, id)| {
             let list = path.strip_suffix(format!("/{id}").as_str()).unwrap_or(path);
-            format!("{list}/{id}/restore")
+            let mut ends = self.state.info.front_form_paths.iter().filter_map(|form| form.strip_prefix(list));
+            let is_of_list = ends.any(|end| end.starts_with("/{") && end.ends_with("}/restore"));
+            is_of_list.then(|| format!("{list}/{id}/restore"))
         });
         Some(html! {
             div.flash role="status" {

@@ -147,7 +147,7 @@ impl Sentences<'_> {
                 // The text has the quotation marks that it needs.
                 let value = |value: &Value| match value.as_str() {
                     Some(text) if id_in(field, change, value).is_none() && text.parse::<Timestamp>().is_err() => {
-                        text.to_owned()
+                        in_one_direction(text)
                     }
                     _ => self.value(field, change, value),
                 };
@@ -187,7 +187,7 @@ impl Sentences<'_> {
                 }
                 match text.parse::<Timestamp>() {
                     Ok(at) => self.moment(at, |day| self.page.language.short_day(day)),
-                    Err(_) => self.page.format("history-quoted", &[("text", text.as_str().into())]),
+                    Err(_) => self.page.format("history-quoted", &[("text", in_one_direction(text).into())]),
                 }
             }
             Value::Object(_) => (self.object)(value).unwrap_or_default(),
@@ -199,4 +199,12 @@ impl Sentences<'_> {
         let local = at.utc().with_timezone(&self.zone).naive_local();
         format!("{}, {}", day(local.date()), local.format("%H:%M"))
     }
+}
+
+/// A text without the characters that turn the direction of what follows it.
+fn in_one_direction(text: &str) -> String {
+    text.replace(
+        ['\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}'],
+        "",
+    )
 }

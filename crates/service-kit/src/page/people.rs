@@ -21,6 +21,9 @@ const SUGGESTIONS: &str = "names-list";
 /// The most people whom a browser suggests or a form lists.
 const MAX_LISTED: usize = 300;
 
+/// The most names of a field that a refusal says.
+const MAX_NOTED: usize = 20;
+
 /// Somebody whom a form may name.
 #[derive(Debug, Clone)]
 pub struct Person {
@@ -86,14 +89,21 @@ impl Roster {
 
     /// The ids of the people whom a field names, each once. Notes names that are nobody's or several people's.
     pub fn ids_of(&self, form: &Form, field: &str, violations: &mut Violations) -> Vec<DbUuid> {
-        let mut ids = Vec::new();
+        let (mut ids, mut noted) = (Vec::new(), 0);
         for (name, found) in self.entries(form, field) {
-            match found[..] {
-                [person] if ids.contains(&person.id) => {}
-                [person] => ids.push(person.id),
-                [] => violations.push(format!("/{field}"), Rule::UnknownUser, format!("{NO_USER}{name}")),
-                _ => violations.push(format!("/{field}"), Rule::UnknownUser, format!("{SEVERAL_USERS}{name}")),
+            let refusal = match found[..] {
+                [person] if ids.contains(&person.id) => continue,
+                [person] => {
+                    ids.push(person.id);
+                    continue;
+                }
+                [] => NO_USER,
+                _ => SEVERAL_USERS,
+            };
+            if noted < MAX_NOTED {
+                violations.push(format!("/{field}"), Rule::UnknownUser, format!("{refusal}{name}"));
             }
+            noted += 1;
         }
         ids
     }
