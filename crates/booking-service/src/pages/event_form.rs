@@ -186,7 +186,7 @@ fn body(conn: &mut AnyConnection, form: &Form, zone: chrono_tz::Tz) -> Result<Va
     }))
 }
 
-/// The next full hour, the caller's first group, and the caller as administrator.
+/// The next full hour, and the caller as administrator. No group is chosen, as all its members would be invited.
 fn defaults(conn: &mut AnyConnection, me: &Caller, visit: &Visit) -> Result<Form, Error> {
     let mut form = empty(conn, &[me.id])?;
     let start = DbTimestamp(visit.now.plus(TimeDelta::hours(1)));
@@ -246,7 +246,7 @@ fn copied(conn: &mut AnyConnection, visit: &Visit, id: DbUuid) -> Result<Form, E
 }
 
 fn overwrite(values: &mut Form, typed: &Form) {
-    for name in ["date", "from", "until", "endDate", "room", "place", "sharedRoom", "scope"] {
+    for name in ["date", "from", "until", "endDate", "room", "place", "sharedRoom", "groupId", "scope"] {
         if typed.iter().any(|(other, _)| other == name) {
             values.set(name, typed.get(name));
         }
@@ -275,7 +275,9 @@ pub(super) fn show(
     let form = FormPage { page: visit.page(), values, problem, aliases: ALIASES };
     let action = event.map_or_else(|| "/events/new".to_owned(), |event| format!("/events/{}/edit", event.row.id));
     let tag = event.map(|event| events::target(event.row.id, visit.zone).tag(conn, me)).transpose()?;
-    let (groups, roster) = (group_choices(conn, me)?, roster(conn, values, &["admins"])?);
+    let mut groups = vec![(String::new(), visit.text("please-choose"))];
+    groups.extend(group_choices(conn, me)?);
+    let roster = roster(conn, values, &["admins"])?;
     let series = event.and_then(|event| event.row.series_id);
     let may_change_series = series.is_some_and(|id| check_may_change(conn, id, me).is_ok());
     let is_stale = problem.is_some_and(|problem| problem.status() == 412);
@@ -306,7 +308,7 @@ pub(super) fn show(
             h2 { (text("what")) }
             (form.input(Input { name: "name", label: &text("name"), max_length: Some(32), is_required: true, ..Input::default() }))
             (form.text_area(Input { name: "description", label: &text("description"), max_length: Some(10_000), ..Input::default() }))
-            (form.select("groupId", &text("group"), Some(&text("group-hint")), &groups))
+            (form.choice(Input { name: "groupId", label: &text("group"), hint: Some(&text("group-hint")), is_required: true, ..Input::default() }, &groups))
             (form.check_box("open", &text("open"), Some(&text("open-hint"))))
             (form.input(Input { name: "tags", label: &text("tags"), hint: Some(&text("tags-hint")), ..Input::default() }))
             (roster.field(&form, Input { name: "admins", label: &text("admins"), hint: Some(&text("names-hint")), is_required: true, ..Input::default() }, false))

@@ -59,6 +59,7 @@ pub const PARAMETERS: &[&str] = &[
     "room",
     "place",
     "sharedRoom",
+    "groupId",
     "copy",
     "slotId",
     "before",

@@ -55,6 +55,7 @@ fn a_member_books_a_room_once_however_often_the_button_is_pressed(#[values(Sqlit
     {
         set(&mut form, name, value);
     }
+    set(&mut form, "groupId", EVERYONE);
     let booked = send(&club, BOB, "/events/new", &form).expect(303);
     let path = booked.header("location").unwrap();
     for _ in 0..3 {
@@ -101,6 +102,7 @@ fn a_refusal_keeps_what_was_typed(#[values(Sqlite, Postgres)] backend: Backend) 
         ("open", "true"),
         ("sharedRoom", "true"),
         ("until", "x"),
+        ("groupId", EVERYONE),
     ];
     for (name, value) in typed {
         set(&mut form, name, value);
@@ -125,6 +127,28 @@ fn a_refusal_keeps_what_was_typed(#[values(Sqlite, Postgres)] backend: Backend) 
 }
 
 #[rstest]
+fn nobody_is_invited_before_a_group_is_chosen(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    group(&club, BOB, "mine", &[BOB, CAROL]);
+    let shown = open(&club, BOB, "/events/new");
+    let of = |shown: &str| fields(shown, "/events/new").into_iter().find(|(name, _)| name == "groupId").unwrap().1;
+    assert_eq!(of(&shown), "");
+    let field = shown.split("<select id=\"f-groupId\" name=\"groupId\" required").nth(1);
+    assert!(field.unwrap_or_else(|| panic!("{shown}")).contains("<option value=\"\" selected>Please choose</option>"));
+    let mut form = fields(&shown, "/events/new");
+    for (name, value) in [("name", "Tea"), ("place", "Park"), ("room", "")] {
+        set(&mut form, name, value);
+    }
+    let refused = page::check(&send(&club, BOB, "/events/new", &form).expect(400));
+    assert!(refused.contains("id=\"f-groupId-error\">Please choose a group."), "{refused}");
+    assert!(events(&club).is_empty());
+    // That of a link or of another event stays chosen.
+    assert_eq!(of(&open(&club, BOB, &format!("/events/new?groupId={EVERYONE}"))), EVERYONE);
+    let other = event(&club, CAROL, At::Place("Park"), (2, 4));
+    assert_eq!(of(&open(&club, BOB, &format!("/events/new?copy={other}"))), EVERYONE);
+}
+
+#[rstest]
 fn an_end_that_is_not_after_the_start_books_no_night(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let booked = |values: &[(&str, &str)]| {
@@ -132,6 +156,7 @@ fn an_end_that_is_not_after_the_start_books_no_night(#[values(Sqlite, Postgres)]
         for (name, value) in [("name", "Tea"), ("place", "Park"), ("date", "2031-05-10"), ("endDate", "")] {
             set(&mut form, name, value);
         }
+        set(&mut form, "groupId", EVERYONE);
         for (name, value) in values {
             set(&mut form, name, value);
         }
@@ -167,7 +192,7 @@ fn an_end_that_is_not_after_the_start_books_no_night(#[values(Sqlite, Postgres)]
     // A long event keeps its end when it is changed.
     let mut form = fields(&open(&club, BOB, "/events/new"), "/events/new");
     let night = [("name", "Night"), ("place", "Park"), ("date", "2031-05-10"), ("from", "18:00"), ("until", "18:00")];
-    for (name, value) in night.into_iter().chain([("endDate", "2031-05-11")]) {
+    for (name, value) in night.into_iter().chain([("endDate", "2031-05-11"), ("groupId", EVERYONE)]) {
         set(&mut form, name, value);
     }
     let path = send(&club, BOB, "/events/new", &form).expect(303).header("location").unwrap().to_owned();
@@ -184,8 +209,9 @@ fn a_conflict_offers_the_free_times(#[values(Sqlite, Postgres)] backend: Backend
     event(&club, CAROL, At::Room(&room), (2, 4));
     let mut form = fields(&open(&club, BOB, "/events/new"), "/events/new");
     set_time(&club, &mut form, (3, 5));
-    set(&mut form, "room", &room);
-    set(&mut form, "name", "Tea");
+    for (name, value) in [("room", room.as_str()), ("name", "Tea"), ("groupId", EVERYONE)] {
+        set(&mut form, name, value);
+    }
     let refused = send(&club, BOB, "/events/new", &form).expect(409);
     let shown = page::check(&refused);
     assert!(shown.contains("Rust evening"), "who is there: {shown}");
@@ -564,7 +590,8 @@ fn a_form_that_is_sent_twice_does_one_thing(#[values(Sqlite, Postgres)] backend:
         assert_eq!((second.body, changes()), (first.body.clone(), made), "{action}");
         first.header("location").unwrap_or_default().to_owned()
     };
-    let event = twice(BOB, "/events/new", "/events/new", &[("name", "Tea"), ("place", "Park"), ("room", "")]);
+    let tea = [("name", "Tea"), ("place", "Park"), ("room", ""), ("groupId", EVERYONE)];
+    let event = twice(BOB, "/events/new", "/events/new", &tea);
     let of = |object: &str, action: &str| format!("{object}/{action}");
     twice(BOB, &of(&event, "edit"), &of(&event, "edit"), &[("name", "Coffee")]);
     twice(BOB, &event, &of(&event, "tags"), &[("name", "warm")]);
@@ -573,7 +600,7 @@ fn a_form_that_is_sent_twice_does_one_thing(#[values(Sqlite, Postgres)] backend:
     twice(BOB, "/deleted", &of(&event, "restore"), &[]);
     let series = [("name", "Club"), ("place", "Hall"), ("room", ""), ("repeat", "weekly"), ("times", "3")];
     let mut form = fields(&open(&club, BOB, "/events/new"), "/events/new");
-    for (name, value) in series {
+    for (name, value) in series.into_iter().chain([("groupId", EVERYONE)]) {
         set(&mut form, name, value);
     }
     let dates = fields(&page::check(&send(&club, BOB, "/events/new", &form).expect(200)), "/events/new");

@@ -7,7 +7,7 @@ use serde_json::json;
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
-    builders::{At, event_body, merge, poll, text, verified_room},
+    builders::{At, EVERYONE, event_body, merge, poll, text, verified_room},
     front_page::{
         forms::{Fields, fields, open, send, set},
         page,
@@ -32,7 +32,7 @@ fn event_in(club: &Club, room: &str) -> String {
 fn form_at(club: &Club, date: &str, from: &str, until: &str) -> (String, Fields) {
     let mut form = fields(&open(club, BOB, "/events/new"), "/events/new");
     let values = [("date", date), ("from", from), ("until", until), ("endDate", ""), ("name", "Tea"), ("place", "")];
-    for (name, value) in values.into_iter().chain([("room", ""), ("showRooms", "true")]) {
+    for (name, value) in values.into_iter().chain([("room", ""), ("groupId", EVERYONE), ("showRooms", "true")]) {
         set(&mut form, name, value);
     }
     let shown = page::check(&send(club, BOB, "/events/new", &form).expect(200));

@@ -4,7 +4,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::{
-    builders::{each, text},
+    builders::{EVERYONE, each, text},
     front_page::{
         forms::{Fields, fields, open, send, set},
         page,
@@ -27,20 +27,22 @@ fn new_form(club: &Club) -> Fields {
         ("endDate", ""),
         ("name", "Evening"),
         ("place", "S516"),
+        ("groupId", EVERYONE),
     ] {
         set(&mut form, name, value);
     }
     form
 }
 
-fn starts(club: &Club) -> Vec<String> {
+/// The days of the events of the form.
+pub fn starts(club: &Club) -> Vec<String> {
     let events = club.by(BOB).get("/api/events").expect(200).json();
     let mine = events.as_array().unwrap().iter().filter(|event| event["name"] == "Evening");
     mine.map(|event| text(&event["timeStart"])[..10].to_owned()).collect()
 }
 
 /// The dates that a form lists, and those with a tick.
-fn listed(form: &Fields) -> (Vec<&str>, Vec<&str>) {
+pub fn listed(form: &Fields) -> (Vec<&str>, Vec<&str>) {
     let of = |name| form.iter().filter(|(other, _)| other == name).map(|(_, value)| value.as_str()).collect();
     (of("listed"), of("on"))
 }

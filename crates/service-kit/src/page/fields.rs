@@ -204,11 +204,17 @@ impl FormPage<'_> {
 
     /// A list from which one value is chosen.
     pub fn select(&self, name: &str, label: &str, hint: Option<&str>, choices: &[Choice]) -> Markup {
+        self.choice(Input { name, label, hint, ..Input::default() }, choices)
+    }
+
+    /// The same. If the field is required, an empty value of the list is no choice.
+    pub fn choice(&self, input: Input<'_>, choices: &[Choice]) -> Markup {
         // A browser would take the last one of several.
-        let chosen = choices.iter().position(|(value, _)| value == self.values.get(name));
-        self.labelled((name, false), label, hint, |id, described, is_wrong| {
+        let chosen = choices.iter().position(|(value, _)| value == self.values.get(input.name));
+        self.labelled((input.name, input.is_required), input.label, input.hint, |id, described, is_wrong| {
             html! {
-                select id=(id) name=(name) aria-describedby=[described] aria-invalid=[is_wrong.then_some("true")] {
+                select id=(id) name=(input.name) required[input.is_required] aria-describedby=[described]
+                    aria-invalid=[is_wrong.then_some("true")] {
                     @for (n, (value, text)) in choices.iter().enumerate() {
                         option value=(value) selected[Some(n) == chosen] { (text) }
                     }

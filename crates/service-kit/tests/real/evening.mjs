@@ -40,6 +40,7 @@ try {
   await click(member, 'link', 'Book a room');
   await member.getByRole('textbox', { name: 'Name required' }).fill('Tea & cake');
   await member.getByRole('textbox', { name: 'Name of the place' }).fill('Roof garden');
+  await member.getByRole('combobox', { name: 'Group required' }).selectOption({ index: 1 });
   await click(member, 'button', 'Book');
   seen.booked = await heading(member);
   seen.memberInPortfolio = await signIn(member, PORTFOLIO);

@@ -28,6 +28,7 @@ try {
 
   await follow(bob, () => bob.getByRole('link', { name: 'Book a room' }).click());
   await bob.getByRole('textbox', { name: 'Name required' }).fill('Tea & cake');
+  await bob.getByRole('combobox', { name: 'Group required' }).selectOption({ index: 1 });
   await bob.getByRole('radio', { name: 'Another place' }).check();
   await bob.getByRole('textbox', { name: 'Name of the place' }).fill('Roof garden');
   await look(bob, 'book');
