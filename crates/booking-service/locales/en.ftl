@@ -416,6 +416,10 @@ series-dates = { $n ->
    *[other] { $n } dates
 }
 series-dates-hint = Dates without a tick are left out.
+rule-length-exdates = Tick at least one date.
+series-not-held-hint = A date on which the club does not hold the room is booked if you tick it, but not confirmed.
+series-room-on = Room on { $day }
+series-room-free = { $place }, free
 series-check-dates = Nothing is booked yet. Check the { $n ->
     [one] 1 date
    *[other] { $n } dates
@@ -426,6 +430,8 @@ series-check-dates = Nothing is booked yet. Check the { $n ->
             [one] is
            *[other] are
         } taken.
+        [not-held] ; on { $refused } of them the club does not hold the room.
+        [several] ; { $refused } of them need a choice.
        *[other] ; { $refused } of them cannot be booked.
     }
 }

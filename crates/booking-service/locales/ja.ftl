@@ -401,10 +401,16 @@ weekdays = 月 火 水 木 金 土 日
 show-dates = 日程を表示
 series-dates = { $n }回
 series-dates-hint = チェックのない日は予約しません。
+rule-length-exdates = 日を一つ以上選んでください。
+series-not-held-hint = 部屋を押さえていない日も、チェックすれば未確定のまま予約します。
+series-room-on = { $day }の部屋
+series-room-free = { $place }（空き）
 series-check-dates = まだ予約していません。下の{ $n }回の日程を確認してください。{ $refused ->
     [0] {""}
    *[other] そのうち{ $refused }回は{ $why ->
         [taken] すでに使われています。
+        [not-held] 部屋を押さえていません。
+        [several] 選択が必要です。
        *[other] 予約できません。
     }
 }

@@ -1,5 +1,7 @@
 //! The series of the example club.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use chrono::TimeDelta;
 use common::{input::IdSet, problem::Problem, time::Timestamp};
 use service_kit::{
@@ -40,7 +42,8 @@ impl Builder {
                 tags: vec![("online".to_owned(), false)],
                 ..Draft::new(name.to_owned(), (starts_at, ends_at), venue, group.id, admins)
             };
-            let new = creation::NewSeries { draft, rule, exdates: [].into(), skips_conflicts: true };
+            let (exdates, places) = (BTreeSet::new(), BTreeMap::new());
+            let new = creation::NewSeries { draft, rule, exdates, skips_conflicts: true, places };
             let created_at = DbTimestamp(starts_at.plus(TimeDelta::days(-1)));
             let author = author(by, created_at);
             let (id, _) = creation::create(conn, &new, &author, self.zone, created_at)?;

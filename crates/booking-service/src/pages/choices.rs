@@ -53,9 +53,14 @@ pub fn taken_by(conn: &mut AnyConnection, visit: &Visit, problem: Option<&Proble
     Ok(html! {
         p { (visit.text("taken-by")) }
         ul { @for event in &taken {
-            li { a href={ "/events/" (event.id) } { (event.name) } ", " (visit.span(event.starts_at, event.ends_at)) }
+            li { (in_new_tab(event)) ", " (visit.span(event.starts_at, event.ends_at)) }
         } }
     })
+}
+
+/// A link to an event that is in the way. It opens in another tab, so that what was typed in the form is not lost.
+pub fn in_new_tab(event: &events::queries::Row) -> Markup {
+    html! { a href={ "/events/" (event.id) } target="_blank" rel="noopener" { (event.name) } }
 }
 
 /// Some of the events with these ids.

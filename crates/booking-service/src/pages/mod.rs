@@ -24,6 +24,7 @@ mod repetition;
 mod room;
 mod rooms;
 mod series;
+mod series_dates;
 mod series_form;
 mod start;
 mod venue;

@@ -73,7 +73,7 @@ pub fn fields(form: &FormPage<'_>, visit: &Visit) -> Markup {
                     }
                 } }
             }
-            button name=(SHOW_DATES) value="true" { (visit.text("show-dates")) }
+            button name=(SHOW_DATES) value="true" formnovalidate { (visit.text("show-dates")) }
         }
     }
 }

@@ -7,9 +7,8 @@ use actix_web::web::Path;
 use chrono::{Datelike as _, NaiveDate};
 use chrono_tz::Tz;
 use common::{
-    input::Id,
+    input::{Id, IdSet},
     problem::{Problem, Rule as BrokenRule, Violations},
-    time::Timestamp,
     typed_time::{TypedDate, plain},
     visible::is_blank,
 };
@@ -22,21 +21,24 @@ use service_kit::{
     },
     error::{Error, Failure},
     http::{Form, Reply},
-    page::{hidden, see_deleted_from, see_other},
+    page::{see_deleted_from, see_other},
 };
 
 use super::{
-    choices::events_by_id,
+    choices::{events_by_id, in_new_tab},
     event, event_form,
     queries::dates_of_series,
     repetition::{Dates, SHOW_DATES, address_of, repeats},
-    venue::{at_chosen_time, at_place},
+    series_dates::{Places, left_out, list, notice},
+    venue::{at_chosen_time, at_place, place_of, rooms_of},
     visit::{Visit, or_form_again, span_of, typed},
 };
 use crate::{
     auth::{Caller, SignedIn},
+    codes,
     events::{
         changes::{Draft, Venue},
+        creation::check_references,
         queries::{EventDetail, find, get},
     },
     rooms,
@@ -44,8 +46,10 @@ use crate::{
         SkippedDate,
         creation::{self, NewSeries},
         delete_occurrences, later_occurrences, record_new_series,
+        refused::Refused,
         revision::{self, SeriesChange},
         rule::{DAYS, FirstTimes, Rule, Times, day_name, expand},
+        series_conflict,
     },
 };
 
@@ -91,12 +95,6 @@ fn dates(form: &Form, zone: Tz) -> Result<(Rule, Vec<Times>), Problem> {
     Ok((rule, dates))
 }
 
-/// The dates of a form that are not to be booked: those that were listed and have no tick.
-fn left_out(form: &Form) -> BTreeSet<NaiveDate> {
-    let ticked: BTreeSet<_> = form.all("on").collect();
-    form.all("listed").filter(|date| !ticked.contains(date)).filter_map(|date| date.parse().ok()).collect()
-}
-
 /// Creates an event, or a series, whose dates are listed first.
 pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Failure> {
     if !repeats(&form) || event_form::shows_rooms(&form) {
@@ -110,21 +108,27 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
         Ok((rule, dates)) => {
             let listed: BTreeSet<_> = form.all("listed").map(str::to_owned).collect();
             let all: BTreeSet<_> = dates.iter().map(|times| times.date.to_string()).collect();
-            let lists = form.has(SHOW_DATES, "true") || listed != all;
+            let is_asked_for = form.has(SHOW_DATES, "true");
+            let lists = is_asked_for || listed != all;
             // A dry run, because what is in the way of a booking is only known under its locks.
             let who = who.dry_run(lists).queued_by(&venue);
             who.create(move |conn, me| {
+                if is_asked_for {
+                    return preview(conn, me, &visit, &form, (&rule, &dates));
+                }
                 let draft = event_form::draft(conn, &form, visit.zone)?;
-                let draft = at_place(conn, draft)?;
-                let mut new = NewSeries { draft, rule: rule.clone(), exdates: left_out(&form), skips_conflicts: false };
                 if lists {
-                    new.exdates.clear();
+                    check_references(conn, &draft, None)?;
+                    return preview(conn, me, &visit, &form, (&rule, &dates));
+                }
+                let draft = at_place(conn, draft)?;
+                let place = place_of(conn, &form)?;
+                let places = Places::load(conn, &form, place, &dates)?;
+                let (rule, exdates, chosen) = (rule.clone(), left_out(&form), places.chosen.clone());
+                let new = NewSeries { draft, rule, exdates, skips_conflicts: false, places: chosen };
+                if places.must_be_shown(&form, &dates) {
                     let (_, refused) = creation::check(conn, &new, visit.zone)?;
-                    let refused = refused.iter().map(|date| json!(SkippedDate::refused(date, visit.zone)));
-                    let refused: Vec<_> = refused.collect();
-                    let list = list(conn, &visit, &form, &dates, &refused)?;
-                    let dates = Dates { notice: notice(&visit, dates.len(), &refused), list };
-                    return event_form::show(conn, me, &visit, None, &form, None, &dates);
+                    return Err(series_conflict(&refused, visit.zone));
                 }
                 let (id, _) = creation::create(conn, &new, &me.author, visit.zone, visit.now)?;
                 let series = record_new_series(conn, id, &me.author, visit.zone)?;
@@ -137,9 +141,12 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
     let (who, visit) = again;
     or_form_again(result, who, move |conn, me, problem| {
         let refused = problem.extra("dates").and_then(Value::as_array).cloned().unwrap_or_default();
+        let are_listed = problem.code() == codes::SERIES_CONFLICT || values.all("listed").next().is_some();
         let list = match dates(&values, visit.zone) {
-            Ok((_, dates)) if !refused.is_empty() => {
-                Dates { list: list(conn, &visit, &values, &dates, &refused)?, ..Dates::default() }
+            Ok((_, dates)) if are_listed => {
+                let place = place_of(conn, &values)?;
+                let places = Places::load(conn, &values, place, &dates)?;
+                Dates { list: list(conn, &visit, &values, &dates, &places, &refused)?, ..Dates::default() }
             }
             _ => Dates::default(),
         };
@@ -148,56 +155,39 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
     .await
 }
 
-/// That nothing has been booked yet, because the dates come first.
-fn notice(visit: &Visit, dates: usize, refused: &[Value]) -> Markup {
-    let are_taken = refused.iter().all(|date| date["code"] == "room-conflict");
-    let why = if are_taken { "taken" } else { "other" };
-    let arguments = [("n", dates.into()), ("refused", refused.len().into()), ("why", why.into())];
-    html! {
-        div.refusal role="alert" { a href="#dates" { (visit.format("series-check-dates", &arguments)) } }
-    }
-}
-
-/// The dates, each with a tick and with what is in its way. `refused` are dates as in `series-conflict`.
-fn list(
+/// The form with its dates, what is in their way, and the rooms that are free instead. Nothing else need be typed yet.
+fn preview(
     conn: &mut AnyConnection,
+    me: &Caller,
     visit: &Visit,
     form: &Form,
-    dates: &[Times],
-    refused: &[Value],
-) -> Result<Markup, Error> {
-    let start = |date: &Value| date["timeStart"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
-    let ids_of = |date: &Value| -> Vec<DbUuid> {
-        let conflicts = date["conflicts"].as_array().into_iter().flatten();
-        conflicts.filter_map(|event| event["eventId"].as_str()?.parse::<Id>().ok()).map(DbUuid::from).collect()
-    };
-    let taken = events_by_id(conn, refused.iter().flat_map(ids_of).collect())?;
-    let left_out = left_out(form);
-    Ok(html! {
-        fieldset id="dates" tabindex="-1" {
-            legend { (visit.count("series-dates", dates.len())) }
-            ul.rows.named { @for times in dates {
-                @let obstacle = refused.iter().find(|date| start(date) == Some(times.starts_at));
-                @let is_on = obstacle.is_none() && !left_out.contains(&times.date);
-                li {
-                    (hidden("listed", times.date.to_string()))
-                    label.check {
-                        input type="checkbox" name="on" value=(times.date) checked[is_on];
-                        " " (visit.span(DbTimestamp(times.starts_at), DbTimestamp(times.ends_at)))
-                    }
-                    @if let Some(date) = obstacle {
-                        span.error {
-                            (visit.text(&format!("series-{}", date["code"].as_str().unwrap_or_default())))
-                            @for id in ids_of(date) { @if let Some(event) = taken.iter().find(|event| event.id == id) {
-                                " " a href={ "/events/" (event.id) } { (event.name) }
-                            } }
-                        }
-                    }
-                }
-            } }
-            p.mute { (visit.text("series-dates-hint")) }
+    (rule, dates): (&Rule, &[Times]),
+) -> Result<Reply, Error> {
+    // The room that the form will show as chosen.
+    let has_room = !form.get("room").is_empty();
+    let form = &if has_room { form.clone() } else { rooms_of(conn, form, visit, None)?.choose(form, None) };
+    let place = place_of(conn, form)?;
+    let places = Places::load(conn, form, place, dates)?;
+    let refused = match &places.place {
+        Some(place) => {
+            let (start, end) = span_of(form, visit.zone)?;
+            let (span, admins) = ((DbTimestamp(start), DbTimestamp(end)), IdSet::new([me.id.0]));
+            let draft = Draft::new(String::new(), span, Venue::Place(place.clone()), DbUuid::nil(), admins);
+            let draft = Draft { shared: form.has("sharedRoom", "true"), ..draft };
+            let (rule, exdates, places) = (rule.clone(), BTreeSet::new(), places.chosen.clone());
+            let new = NewSeries { draft, rule, exdates, skips_conflicts: false, places };
+            creation::check_dates(conn, &new, visit.zone)?.1
         }
-    })
+        None => {
+            let skipped = dates.iter().filter(|times| !times.exist);
+            let span = |times: &Times| (DbTimestamp(times.starts_at), DbTimestamp(times.ends_at));
+            skipped.map(|times| Refused::nonexistent(0, span(times))).collect()
+        }
+    };
+    let refused: Vec<_> = refused.iter().map(|date| json!(SkippedDate::refused(date, visit.zone))).collect();
+    let list = list(conn, visit, form, dates, &places, &refused)?;
+    let dates = Dates { notice: notice(visit, dates, &places, &refused), list };
+    event_form::show(conn, me, visit, None, form, None, &dates)
 }
 
 /// Whether a form changes later events as well.
@@ -304,7 +294,7 @@ pub(super) fn in_the_way(conn: &mut AnyConnection, visit: &Visit, refused: &[Val
                 li { (visit.span(start, end)) ": " (visit.text(&format!("series-{}", date["code"].as_str().unwrap_or_default()))) }
             } } }
             ul { @for event in &taken {
-                li { a href={ "/events/" (event.id) } { (event.name) } ", " (visit.span(event.starts_at, event.ends_at)) }
+                li { (in_new_tab(event)) ", " (visit.span(event.starts_at, event.ends_at)) }
             } }
         } }
     })

@@ -1,7 +1,11 @@
 //! Where the event of a form takes place. A chosen room stands for its place, whatever day and time are chosen
 //! afterwards.
 
-use common::{input::Id, problem::Problem, visible::is_blank};
+use common::{
+    input::{Id, Text},
+    problem::Problem,
+    visible::is_blank,
+};
 use maud::{Markup, html};
 use service_kit::{
     database::{
@@ -22,6 +26,7 @@ use crate::{
     },
     rooms::{
         overlap::Span,
+        place::place_key,
         queries::{self as rooms, Room, Selection},
     },
 };
@@ -254,6 +259,23 @@ fn room_of(conn: &mut AnyConnection, venue: &Venue) -> Result<Option<rooms::Row>
         Venue::Room(room) => rooms::find(conn, *room),
         Venue::Place(_) => Ok(None),
     }
+}
+
+/// The place of a form: that of its room, or the one that is typed. `None` if there is none yet.
+pub fn place_of(conn: &mut AnyConnection, form: &Form) -> Result<Option<String>, Error> {
+    match form.get("room").parse::<Id>() {
+        Ok(room) => Ok(rooms::find(conn, room.into())?.map(|room| room.place)),
+        Err(_) => Ok(Text::<1, 32>::new(form.get("place").to_owned()).ok().map(Text::into_inner)),
+    }
+}
+
+/// When the club holds a place during a span, confirmed or not.
+pub fn held_times(conn: &mut AnyConnection, place: &str, span: &Span) -> Result<Vec<Span>, Error> {
+    let (from, to) = (Some(DbTimestamp(span.start)), Some(DbTimestamp(span.end)));
+    let selection = Selection { from, to, place_key: Some(place_key(place)), ..Selection::default() };
+    let rooms = rooms::load_page_rows(conn, &selection, &PageBounds { after: None, rows: MAX_COMPARED })?;
+    let held = rooms.iter().map(|(room, _)| room).filter(|room| !room.made_for_event);
+    Ok(held.map(|room| room.period().span()).collect())
 }
 
 /// The event at the place of its room, which the club may hold at the first date of a series alone.

@@ -1,6 +1,6 @@
 //! New series.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::NaiveDate;
 use chrono_tz::Tz;
@@ -44,6 +44,8 @@ pub struct NewSeries {
     pub exdates: BTreeSet<NaiveDate>,
     /// Whether to leave out dates that cannot be booked.
     pub skips_conflicts: bool,
+    /// Dates that are at another place than that of the draft, if it has one.
+    pub places: BTreeMap<NaiveDate, String>,
 }
 
 /// A date with its number.
@@ -84,12 +86,25 @@ pub fn find_rooms(
     like: Option<&EventRow>,
     dates: &[Date],
 ) -> Result<(Vec<Bookable>, Vec<Refused>), Error> {
+    find_rooms_at(conn, draft, like, dates, &BTreeMap::new())
+}
+
+/// The same, but some dates are at other places.
+fn find_rooms_at(
+    conn: &mut AnyConnection,
+    draft: &Draft,
+    like: Option<&EventRow>,
+    dates: &[Date],
+    places: &BTreeMap<NaiveDate, String>,
+) -> Result<(Vec<Bookable>, Vec<Refused>), Error> {
     let (existing, skipped): (Vec<&Date>, Vec<_>) = dates.iter().partition(|date| date.times.exist);
     let span = |date: &Date| (DbTimestamp(date.times.starts_at), DbTimestamp(date.times.ends_at));
     let mut refused: Vec<_> = skipped.into_iter().map(|date| Refused::nonexistent(date.number, span(date))).collect();
     let wishes = existing.iter().map(|date| {
         let (starts_at, ends_at) = span(date);
-        Wish { draft: Draft { starts_at, ends_at, ..draft.clone() }, event: None, like }
+        let place = places.get(&date.times.date).cloned();
+        let venue = place.map_or_else(|| draft.venue.clone(), Venue::Place);
+        Wish { draft: Draft { starts_at, ends_at, venue, ..draft.clone() }, event: None, like }
     });
     let choices = several::find_rooms(conn, &wishes.collect::<Vec<_>>())?;
     let mut bookable = Vec::new();
@@ -110,13 +125,39 @@ pub fn find_rooms(
 pub fn check(conn: &mut AnyConnection, new: &NewSeries, zone: Tz) -> Result<(Vec<Bookable>, Vec<Refused>), Error> {
     let dates = dates(new, zone)?;
     check_references(conn, &new.draft, None).map_err(in_event)?;
+    find_locked_rooms(conn, new, &dates)
+}
+
+/// The same for the dates and places alone: the group and the administrators of the draft do not matter.
+///
+/// # Errors
+/// 400 for an unknown room, and for a rule with too many dates.
+pub fn check_dates(
+    conn: &mut AnyConnection,
+    new: &NewSeries,
+    zone: Tz,
+) -> Result<(Vec<Bookable>, Vec<Refused>), Error> {
+    let dates = dates(new, zone)?;
+    find_locked_rooms(conn, new, &dates)
+}
+
+/// Locks the places of a series, and finds a room for each of these dates.
+fn find_locked_rooms(
+    conn: &mut AnyConnection,
+    new: &NewSeries,
+    dates: &[Date],
+) -> Result<(Vec<Bookable>, Vec<Refused>), Error> {
     match &new.draft.venue {
-        Venue::Place(place) => lock_places(conn, vec![place_key(place)])?,
+        Venue::Place(place) => {
+            let places = new.places.values().chain([place]);
+            lock_places(conn, places.map(|place| place_key(place)).collect())?;
+            find_rooms_at(conn, &new.draft, None, dates, &new.places)
+        }
         Venue::Room(id) => {
             room_queries::find_locked(conn, *id)?.ok_or_else(|| in_event(unknown_room()))?;
+            find_rooms(conn, &new.draft, None, dates)
         }
     }
-    find_rooms(conn, &new.draft, None, &dates)
 }
 
 /// Creates a series with its events, and invites the members of its group. Returns its id and the dates that were left

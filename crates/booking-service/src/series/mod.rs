@@ -27,7 +27,7 @@ pub use self::{
     occurrences::add as add_occurrence,
     requests::{RequestEventSeries, RequestEventSeriesUpdate, RequestOccurrence},
     target::{all_occurrences, extended, later_occurrences, record_new_series},
-    wire::SkippedDate,
+    wire::{SkippedDate, series_conflict},
 };
 
 /// Registers the operations below `/event-series`.

@@ -1,6 +1,6 @@
 //! What requests for series have.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use common::{
     input::{Flag, Id, IdSet, Text, bounded_list},
@@ -84,6 +84,7 @@ impl RequestEventSeries {
             rule: self.rrule,
             exdates: self.exdates.0.into_iter().map(|date| date.0).collect::<BTreeSet<_>>(),
             skips_conflicts: self.on_conflict == Some(OnConflict::Skip),
+            places: BTreeMap::new(),
         }
     }
 }

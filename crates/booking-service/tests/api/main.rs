@@ -49,6 +49,7 @@ mod member_pages;
 mod member_people;
 mod member_rooms;
 mod member_series;
+mod member_series_dates;
 mod member_series_page;
 mod member_story;
 mod member_webhooks;

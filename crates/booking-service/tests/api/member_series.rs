@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The form of an event on 1 January 2030, a Tuesday.
-fn new_form(club: &Club) -> Fields {
+pub fn new_form(club: &Club) -> Fields {
     let mut form = fields(&open(club, BOB, "/events/new"), "/events/new");
     for (name, value) in [
         ("date", "2030-01-01"),
@@ -59,7 +59,8 @@ fn the_dates_are_listed_with_what_is_in_the_way(#[values(Sqlite, Postgres)] back
     // Even without the button, the dates come first.
     let shown = page::check(&send(&club, BOB, "/events/new", &form).expect(200));
     assert_eq!(starts(&club), Vec::<String>::new());
-    assert!(shown.contains("The room is taken.") && shown.contains("Rust evening"), "{shown}");
+    assert!(shown.contains("The room is taken."), "{shown}");
+    assert!(shown.contains(" target=\"_blank\" rel=\"noopener\">Rust evening</a>"), "{shown}");
     let notice = shown.split("<div class=\"refusal\" role=\"alert\">").nth(1).unwrap_or_else(|| panic!("{shown}"));
     let said = "Nothing is booked yet. Check the 4 dates below; 1 of them is taken.";
     assert!(notice.split("</div>").next().unwrap().contains(said), "{notice}");
