@@ -75,18 +75,6 @@ pub fn instant_or_next(date: NaiveDate, time: NaiveTime, zone: Tz) -> Option<Tim
     })
 }
 
-/// A span on the clocks of a zone with its day, and with that of its end if it is another one: `Sat 4 Apr, 18:00–20:00`.
-pub fn span(language: Language, zone: Tz, start: Timestamp, end: Timestamp) -> String {
-    let day = start.utc().with_timezone(&zone).date_naive();
-    format!("{}, {}", language.short_day(day), hours(language, zone, start, end))
-}
-
-/// A time on the clocks of a zone with its day: `Sat 4 Apr, 18:00`.
-pub fn moment(language: Language, zone: Tz, at: Timestamp) -> String {
-    let local = at.utc().with_timezone(&zone).naive_local();
-    format!("{}, {}", language.short_day(local.date()), local.format("%H:%M"))
-}
-
 /// A span without its day: `18:00–20:00`, or with the day of its end if that is another one.
 pub fn hours(language: Language, zone: Tz, start: Timestamp, end: Timestamp) -> String {
     let [start, end] = [start, end].map(|at| at.utc().with_timezone(&zone).naive_local());

@@ -230,12 +230,11 @@ pub fn by_day(events: &[(&Row, Markup)], visit: &Visit) -> Markup {
     }
 }
 
-/// A day, with its year if that is not the present one.
+/// A day, and whether it is the present one.
 fn heading(day: NaiveDate, visit: &Visit) -> Markup {
-    let today = visit.today();
     html! {
-        @if day == today { (visit.text("today")) (visit.language.separator()) }
-        @if day.year() == today.year() { (visit.time(day)) } @else { time datetime=(day) { (visit.language.day(day)) } }
+        @if day == visit.today() { (visit.text("today")) (visit.language.separator()) }
+        (visit.time(day))
     }
 }
 

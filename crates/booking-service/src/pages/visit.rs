@@ -84,19 +84,25 @@ impl Visit {
         instant_or_next(day, NaiveTime::MIN, self.zone).map_or(self.now, DbTimestamp)
     }
 
-    /// A span with its day: `Sat 4 Apr, 18:00–20:00`, in another year than the present one with the year.
+    /// A day, in another year than the present one with the year.
+    pub fn day(&self, day: NaiveDate) -> String {
+        self.language.day_of_year(day, self.today().year())
+    }
+
+    /// The same in an element that programs read.
+    pub fn time(&self, day: NaiveDate) -> Markup {
+        html! { time datetime=(day) { (self.day(day)) } }
+    }
+
+    /// A span with its day: `Sat 4 Apr, 18:00–20:00`.
     pub fn span(&self, start: DbTimestamp, end: DbTimestamp) -> String {
-        let year = |at: DbTimestamp| at.0.utc().with_timezone(&self.zone).year();
-        if year(start) == year(self.now) {
-            return wall_clock::span(self.language, self.zone, start.0, end.0);
-        }
-        let day = self.language.day(start.0.utc().with_timezone(&self.zone).date_naive());
-        format!("{day}, {}", self.hours(start, end))
+        format!("{}, {}", self.day(self.local(start).date()), self.hours(start, end))
     }
 
     /// A time with its day: `Sat 4 Apr, 18:00`.
     pub fn moment(&self, at: DbTimestamp) -> String {
-        wall_clock::moment(self.language, self.zone, at.0)
+        let local = self.local(at);
+        format!("{}, {}", self.day(local.date()), local.format("%H:%M"))
     }
 
     /// The values of the fields `date`, `from`, `until` and `endDate` of a span. The last is empty if the time of the end

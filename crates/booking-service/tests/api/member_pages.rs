@@ -262,6 +262,10 @@ fn a_day_of_another_year_has_its_year() {
         let when = shown.split("<b>").nth(1).unwrap().split("</b>").next().unwrap();
         assert_eq!(when.contains(&year(hours)), year(hours) != year(0), "{when}");
     }
+    // In a list as well, and in the same form as the days of this year.
+    let day = hours_from_now(&club, 24 * 400 + 9).utc();
+    let listed = open(&club, BOB, &format!("/events?month={}", day.format("%Y-%m")));
+    assert!(listed.contains(&format!(">{}</time>", day.format("%a %-d %b %Y"))), "{listed}");
 }
 
 #[test]

@@ -8,7 +8,6 @@ use actix_web::{
     http::{StatusCode, header},
     web::Data,
 };
-use chrono::NaiveDate;
 use common::problem::Problem;
 use fluent_bundle::FluentValue;
 use maud::{Markup, html};
@@ -102,11 +101,6 @@ impl PageContext {
     /// A text, if there is one.
     pub fn find(&self, key: &str) -> Option<String> {
         self.state.interface.texts.find(self.language, key, &[])
-    }
-
-    /// A day in an element that programs read.
-    pub fn time(&self, day: NaiveDate) -> Markup {
-        html! { time datetime=(day) { (self.language.short_day(day)) } }
     }
 
     /// A page of this service.
