@@ -129,7 +129,7 @@ fn during(conn: &mut AnyConnection, span: &Span, except: Option<DbUuid>) -> Resu
     rooms::load_page(conn, &selection, except, &PageBounds { after: None, rows: MAX_COMPARED })
 }
 
-/// The free times of rooms on the day of a span, as buttons that put the part into the form that is nearest to it.
+/// The free times of rooms on the day of a span, as buttons that say and put into the form the part that is nearest to it.
 fn other_times(rooms: &[Room], visit: &Visit, wanted: &Span, is_shared: bool) -> Vec<Choice> {
     let day = visit.local(DbTimestamp(wanted.start)).date();
     let [begin, end] = [day, day.succ_opt().unwrap_or(day)].map(|day| visit.midnight(day).0);
@@ -143,10 +143,9 @@ fn other_times(rooms: &[Room], visit: &Visit, wanted: &Span, is_shared: bool) ->
     let length = wanted.end - wanted.start;
     let choice = |(room, free): (&Room, Span)| {
         let start = wanted.start.min(free.end.plus(-length)).max(free.start);
-        let [free_start, free_end] = [free.start, free.end].map(DbTimestamp);
         let [start, end] = [start, start.plus(length).min(free.end)].map(DbTimestamp);
         let times = visit.shown_times(start, end).join(" ");
-        let text = format!("{} {}", room.row.place, visit.hours(free_start, free_end));
+        let text = format!("{} {}", room.row.place, visit.hours(start, end));
         (format!("{} {}", room.row.id, times.trim_end()), text)
     };
     times.into_iter().take(MAX_OTHER_TIMES).map(choice).collect()

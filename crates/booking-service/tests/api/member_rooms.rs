@@ -147,7 +147,8 @@ fn a_form_says_how_many_rooms_are_free_and_when_others_are(#[values(Sqlite, Post
     assert!(shown.find("No room is free then.").unwrap() < shown.find("id=\"f-date\"").unwrap(), "{shown}");
     let offer = shown.split("<button name=\"take\" value=\"").nth(1).unwrap_or_else(|| panic!("{shown}"));
     let (offer, text_of) = offer.split_once("\" formnovalidate>").unwrap();
-    assert!(text_of.starts_with("S517 17:00–21:00<"), "{text_of}");
+    // A part of what is free, from 17:00 on: the text says what the button fills in.
+    assert!(text_of.starts_with("S517 20:00–21:00<"), "{text_of}");
     assert_eq!(offer, format!("{room} 2030-01-01 20:00 21:00"));
     // It is shown in the form before it is booked.
     set(&mut form, "take", offer);
