@@ -14,6 +14,7 @@ for-developers = For developers
 to-start = To the start page
 notice-saved = Saved.
 notice-deleted = Deleted.
+notice-booked = Booked.
 undo = Undo
 try-again = Try again
 refused = Please check what is marked below.

@@ -14,6 +14,7 @@ for-developers = 開発者向け
 to-start = トップページへ
 notice-saved = 保存しました。
 notice-deleted = 削除しました。
+notice-booked = 予約しました。
 undo = 元に戻す
 try-again = もう一度試す
 refused = 下の印がついた項目を確認してください。

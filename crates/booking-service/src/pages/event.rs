@@ -12,7 +12,7 @@ use service_kit::{
     error::{Error, Failure},
     history::Action,
     http::{Form, Reply, form::request},
-    page::{FormPage, Icon, Input, address, is_local, labelled_icon, see_deleted_from, see_other},
+    page::{FormPage, Icon, Input, address, is_local, labelled_icon, see_deleted_from_part, see_other},
 };
 
 use super::{
@@ -251,8 +251,10 @@ pub(super) fn delete_page(
 pub async fn delete(visit: Visit, who: SignedIn, id: Path<Id>, _form: Form) -> Result<Reply, Failure> {
     let (id, again) = (DbUuid::from(*id), (who.clone(), visit.clone()));
     let result = who.update(events::target(id, visit.zone), move |conn, me| {
+        // One lands in the month in which it was.
+        let month = visit.local(find(conn, id)?.starts_at).format("%Y-%m").to_string();
         changes::delete(conn, id, me, visit.now)?;
-        Ok(see_deleted_from("/events", id))
+        Ok(see_deleted_from_part("/events", &[("month", &month)], id))
     });
     let (result, (who, visit)) = (result.await, again);
     or_form_again(result, who, move |conn, me, problem| delete_page(conn, me, &visit, id, Some(problem))).await

@@ -18,7 +18,7 @@ use service_kit::{
     error::{Error, Failure},
     history::Action,
     http::{Form, Reply, form::request, query},
-    page::{self, FormPage, Input, enter_button, hidden, see_other},
+    page::{self, FormPage, Input, enter_button, hidden, see_booked, see_other},
 };
 
 use super::{
@@ -88,7 +88,7 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
         let draft = in_room_of_place(conn, draft, None)?;
         let id = changes::create(conn, &draft, &me.author, visit.zone, visit.now)?;
         events::show_created(conn, id, &me.author, visit.zone)?;
-        Ok(see_other(format!("/events/{id}")))
+        Ok(see_booked(&format!("/events/{id}")))
     });
     let (result, (who, visit)) = (result.await, again);
     or_form_again(result, who, move |conn, me, problem| {

@@ -10,7 +10,7 @@ use service_kit::{
     database::{AnyConnection, PageBounds, types::DbUuid},
     error::{Error, Failure},
     http::{Form, Reply, form::request, query},
-    page::{FormPage, Input, enter_button, see_deleted_from, see_other},
+    page::{FormPage, Input, enter_button, see_booked, see_deleted_from, see_other},
 };
 
 use super::{
@@ -329,7 +329,7 @@ pub async fn confirm(visit: Visit, who: SignedIn, id: Path<Id>, form: Form) -> R
                     let confirmation = at_place_of_room(conn, id, confirmation.clone())?;
                     let event = confirmation::confirm(conn, id, &confirmation, me, visit.zone, visit.now)?;
                     events::show_created(conn, event, &me.author, visit.zone)?;
-                    Ok(see_other(format!("/events/{event}")))
+                    Ok(see_booked(&format!("/events/{event}")))
                 })
                 .await
         }

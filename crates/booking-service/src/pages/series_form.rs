@@ -21,7 +21,7 @@ use service_kit::{
     },
     error::{Error, Failure},
     http::{Form, Reply},
-    page::{see_deleted_from, see_other},
+    page::{see_booked, see_deleted_from, see_other},
 };
 
 use super::{
@@ -133,7 +133,7 @@ pub async fn create(visit: Visit, who: SignedIn, form: Form) -> Result<Reply, Fa
                 let (id, _) = creation::create(conn, &new, &me.author, visit.zone, visit.now)?;
                 let series = record_new_series(conn, id, &me.author, visit.zone)?;
                 let first = series.events.first().map(|event| event.row.id);
-                Ok(see_other(first.map_or_else(|| "/events".to_owned(), |event| format!("/events/{event}"))))
+                Ok(see_booked(&first.map_or_else(|| "/events".to_owned(), |event| format!("/events/{event}"))))
             })
             .await
         }

@@ -23,6 +23,11 @@ pub fn merge<const N: usize>(objects: [Value; N]) -> Value {
     all
 }
 
+/// The path of the page that a form leads to, without what it says has happened.
+pub fn landed(answer: &Answer) -> String {
+    answer.header("location").unwrap().split('?').next().unwrap().to_owned()
+}
+
 /// The body of `POST /rooms`.
 pub fn room_body(club: &Club, by: &str, place: &str, (from, to): (i64, i64)) -> Value {
     merge([span(club, from, to), json!({"place": place, "admins": [id(by)]})])

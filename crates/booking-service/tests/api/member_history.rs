@@ -22,7 +22,7 @@ use crate::{
     harness::{
         ALICE, BOB,
         Backend::{self, Postgres, Sqlite},
-        CAROL, Club, DAVE, DOCUMENT, id,
+        CAROL, Club, DAVE, DOCUMENT, hours_from_now, id,
     },
     history::of,
     plans,
@@ -184,6 +184,16 @@ fn what_was_deleted_by_mistake_comes_back_at_once(#[values(Sqlite, Postgres)] ba
         send(&club, BOB, &restore, &fields(&landed, &restore)).expect(303);
         assert!(open(&club, BOB, &path).contains("BOB brought it back."));
     }
+    // One lands in the month of the event, which is another one.
+    let hours = 24 * 70;
+    let far = event(&club, BOB, At::Place("S516"), (hours, hours + 1));
+    let delete = format!("/events/{far}/delete");
+    let deleted = send(&club, BOB, &delete, &fields(&open(&club, BOB, &delete), &delete)).expect(303);
+    let month = hours_from_now(&club, hours).in_zone(chrono_tz::Tz::Asia__Tokyo).to_string()[..7].to_owned();
+    let address = format!("/events?month={month}&notice=deleted&deleted={far}");
+    assert_eq!(deleted.header("location"), Some(address.as_str()));
+    let (landed, restore) = (open(&club, BOB, &address), format!("/events/{far}/restore"));
+    send(&club, BOB, &restore, &fields(&landed, &restore)).expect(303);
     // Only what pages say.
     let other = open(&club, BOB, "/events?notice=%3Cb%3E&deleted=%3Cb%3E");
     assert!(!other.contains("class=\"flash\"") && !other.contains("Undo"), "{other}");

@@ -7,7 +7,7 @@ use serde_json::json;
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
-    builders::{At, EVERYONE, event_body, merge, poll, text, verified_room},
+    builders::{At, EVERYONE, event_body, landed, merge, poll, text, verified_room},
     front_page::{
         forms::{Fields, fields, open, send, set},
         page,
@@ -121,8 +121,8 @@ fn a_day_that_is_changed_after_the_rooms_were_shown_is_booked_at_the_same_place(
     let (_, mut form) = form_at(&club, "2030-01-01", "18:00", "20:00");
     assert_eq!(value(&form, "room"), rooms[0]);
     set(&mut form, "date", "2030-01-08");
-    let made = send(&club, BOB, "/events/new", &form).expect(303);
-    let made = club.by(BOB).get(&format!("/api{}", made.header("location").unwrap())).expect(200).json();
+    let made = landed(&send(&club, BOB, "/events/new", &form).expect(303));
+    let made = club.by(BOB).get(&format!("/api{made}")).expect(200).json();
     assert_eq!(text(&made["room"]["roomId"]), rooms[1]);
     // The same for the times of a poll.
     let rooms = [(47, 51), (71, 75)].map(|hours| verified_room(&club, ALICE, "S516", hours));
@@ -131,8 +131,8 @@ fn a_day_that_is_changed_after_the_rooms_were_shown_is_booked_at_the_same_place(
     let mut form = fields(&open(&club, ALICE, &format!("{confirm}?slotId={}", slots[0])), &confirm);
     assert_eq!(value(&form, "room"), rooms[0]);
     set(&mut form, "slotId", &slots[1]);
-    let made = send(&club, ALICE, &confirm, &form).expect(303);
-    let made = club.by(BOB).get(&format!("/api{}", made.header("location").unwrap())).expect(200).json();
+    let made = landed(&send(&club, ALICE, &confirm, &form).expect(303));
+    let made = club.by(BOB).get(&format!("/api{made}")).expect(200).json();
     assert_eq!(text(&made["room"]["roomId"]), rooms[1]);
 }
 

@@ -93,7 +93,7 @@ fn the_dates_are_listed_with_what_is_in_the_way(#[values(Sqlite, Postgres)] back
     let booked = send(&club, BOB, "/events/new", &form).expect(303);
     assert_eq!(starts(&club), ["2030-01-01", "2030-01-22", "2030-01-29"]);
     let shown = open(&club, BOB, booked.header("location").unwrap());
-    assert!(shown.contains("Date 1 of 3 of a series"), "{shown}");
+    assert!(shown.contains("Booked.") && shown.contains("Date 1 of 3 of a series"), "{shown}");
 }
 
 #[rstest]

@@ -35,7 +35,7 @@ pub(super) const NOTICE: &str = "notice";
 pub(super) const DELETED: &str = "deleted";
 
 /// What a page may say has happened; the keys of the texts begin with `notice-`.
-pub(super) const NOTICES: [&str; 2] = ["saved", "deleted"];
+pub(super) const NOTICES: [&str; 3] = ["saved", "deleted", "booked"];
 
 /// 303 to a page that says that what was typed has been saved.
 pub fn see_saved(path: &str) -> Reply {
@@ -47,10 +47,22 @@ pub fn see_deleted(path: &str) -> Reply {
     see_other(address(path, &[(NOTICE, NOTICES[1])]))
 }
 
+/// 303 to a page that says that it is booked.
+pub fn see_booked(path: &str) -> Reply {
+    see_other(address(path, &[(NOTICE, NOTICES[2])]))
+}
+
 /// 303 to the list from which an object has been deleted. Its button sends a form to `{path}/{id}/restore`. The path may
 /// also be the page of an object that has lost parts, `{list}/{id}`.
 pub fn see_deleted_from(path: &str, id: DbUuid) -> Reply {
-    see_other(address(path, &[(NOTICE, NOTICES[1]), (DELETED, &id.to_string())]))
+    see_deleted_from_part(path, &[], id)
+}
+
+/// The same for a part of a list, which these parameters choose.
+pub fn see_deleted_from_part(path: &str, part: &[(&str, &str)], id: DbUuid) -> Reply {
+    let id = id.to_string();
+    let notice = [(NOTICE, NOTICES[1]), (DELETED, id.as_str())];
+    see_other(address(path, &part.iter().copied().chain(notice).collect::<Vec<_>>()))
 }
 
 /// Whether this is the address of a page of this service, so that a link with it leads nowhere else.

@@ -12,7 +12,10 @@ mod problems;
 mod sign_out;
 
 pub use self::{
-    address::{address, is_local, see_deleted, see_deleted_from, see_other, see_saved, set_language},
+    address::{
+        address, is_local, see_booked, see_deleted, see_deleted_from, see_deleted_from_part, see_other, see_saved,
+        set_language,
+    },
     avatar::{avatar, picture},
     buttons::{button, enter_button, hidden},
     context::PageContext,

@@ -33,7 +33,7 @@ try {
   await bob.getByRole('textbox', { name: 'Name of the place' }).fill('Roof garden');
   await look(bob, 'book');
   await follow(bob, () => bob.getByRole('button', { name: 'Book', exact: true }).click());
-  await bob.waitForURL(/\/events\/[0-9a-f-]+$/);
+  await bob.waitForURL(/\/events\/[0-9a-f-]+\?notice=booked$/);
   ended.booked = await heading(bob);
   await follow(bob, () => bob.getByRole('button', { name: 'Going', exact: true }).click());
   ended.answered = await bob.locator('button[aria-pressed=true]').textContent();
@@ -73,7 +73,7 @@ try {
   await bob.getByRole('radio', { name: 'Another place' }).check();
   await bob.getByRole('textbox', { name: 'Name of the place' }).fill('Beach');
   await follow(bob, () => bob.getByRole('button', { name: 'Choose this time' }).click());
-  await bob.waitForURL(/\/events\/[0-9a-f-]+$/);
+  await bob.waitForURL(/\/events\/[0-9a-f-]+\?notice=booked$/);
   ended.confirmed = await heading(bob);
   await bob.goto(`${ORIGIN}/polls`);
   await look(bob, 'polls');
