@@ -42,19 +42,12 @@ pub struct Line<'t, 'a> {
 pub fn sections<'t, 'a>(timetable: &'t Timetable<'a>, board: &Board) -> Vec<Section<'t, 'a>> {
     let line = |day: &'t Day<'a>, row: &'t Row<'a>| Line { scale: &day.scale, row: Some(row), lanes: &row.lanes };
     let rows = |day: &'t Day<'a>| day.rows.iter().map(move |row| line(day, row));
-    match (board.view, &board.place) {
-        (View::Week, Some(_)) => {
-            let lines = timetable
-                .days
-                .iter()
-                .map(|day| rows(day).next().unwrap_or(Line { scale: &day.scale, row: None, lanes: &[] }));
-            vec![Section { date: None, lines: lines.collect() }]
-        }
-        (view, _) => {
-            let date = |day: &Day<'_>| (view == View::Week).then_some(day.scale.date);
-            timetable.days.iter().map(|day| Section { date: date(day), lines: rows(day).collect() }).collect()
-        }
+    if board.is_one_table() {
+        let row = |day: &'t Day<'a>| rows(day).next().unwrap_or(Line { scale: &day.scale, row: None, lanes: &[] });
+        return vec![Section { date: None, lines: timetable.days.iter().map(row).collect() }];
     }
+    let date = |day: &Day<'_>| (board.view == View::Week).then_some(day.scale.date);
+    timetable.days.iter().map(|day| Section { date: date(day), lines: rows(day).collect() }).collect()
 }
 
 /// How the rows are drawn.
@@ -202,7 +195,7 @@ impl Drawing<'_> {
 
     fn label(&self, line: &Line<'_, '_>) -> Markup {
         let place = line.row.map(|row| row.place);
-        let (address, text) = if self.board.view == View::Week && self.board.place.is_some() {
+        let (address, text) = if self.board.is_one_table() {
             let date = line.scale.date;
             (Board::address(date, View::Day, self.board.place.as_deref()), self.page.language.short_day(date))
         } else {

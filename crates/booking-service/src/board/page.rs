@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use actix_web::http::{StatusCode, header};
-use chrono::{Days, NaiveDate};
+use chrono::NaiveDate;
 use chrono_tz::Tz;
 use common::time::Timestamp;
 use maud::{Markup, html};
@@ -18,7 +18,7 @@ use super::{
     positions::Positions,
     queries::{BoardEvent, Content},
     times::Times,
-    timetable::Timetable,
+    timetable::{Days, Timetable},
     wire::{Board, View},
 };
 
@@ -40,8 +40,14 @@ pub struct Show {
 
 pub fn show(page: &PageContext, board: &Board, content: &Content, show: Show) -> Reply {
     let is_kiosk = show.kiosk.is_some();
-    let days = (board.first(), board.days());
-    let timetable = Timetable::new(content, days, show.zone, is_kiosk.then_some(kiosk::TEXT_WIDTH));
+    let days = Days {
+        first: board.first(),
+        number: board.days(),
+        is_one_table: board.is_one_table(),
+        zone: show.zone,
+        now: show.now,
+    };
+    let timetable = Timetable::new(content, days, is_kiosk.then_some(kiosk::TEXT_WIDTH));
     let times =
         Times { zone: show.zone, language: page.language, first: board.first(), is_only_day: board.view == View::Day };
     let drawing = Drawing { page, board, times, now: show.now, is_kiosk };
@@ -79,7 +85,7 @@ pub fn show(page: &PageContext, board: &Board, content: &Content, show: Show) ->
 /// Other days, and the other view.
 fn links(page: &PageContext, board: &Board) -> Markup {
     let address = |day: Option<NaiveDate>, view| day.map(|day| Board::address(day, view, board.place.as_deref()));
-    let days = if board.view == View::Day { Days::new(1) } else { Days::new(7) };
+    let days = chrono::Days::new(if board.view == View::Day { 1 } else { 7 });
     let others = [
         (address(board.day.checked_sub_days(days), board.view), "board-previous"),
         (address(Some(board.today), board.view), "today"),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{Days, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike as _};
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike as _};
 use chrono_tz::Tz;
 use common::time::Timestamp;
 use service_kit::database::types::DbUuid;
@@ -43,7 +43,7 @@ impl Scale {
     fn new(date: NaiveDate, hours: (u32, u32), zone: Tz) -> Option<Self> {
         let at = |hour| match NaiveTime::from_hms_opt(hour, 0, 0) {
             Some(time) => instant_or_next(date, time, zone),
-            None => instant_or_next(date.checked_add_days(Days::new(1))?, NaiveTime::MIN, zone),
+            None => instant_or_next(date.checked_add_days(chrono::Days::new(1))?, NaiveTime::MIN, zone),
         };
         let span = |(from, to)| Span::new(at(from)?, at(to)?);
         Some(Self { date, day: span((0, 24))?, span: span(hours)?, zone })
@@ -179,6 +179,21 @@ pub struct Day<'a> {
     pub rows: Vec<Row<'a>>,
 }
 
+/// The days of a board.
+#[derive(Debug, Clone, Copy)]
+pub struct Days {
+    /// The first one.
+    pub first: NaiveDate,
+    /// How many there are.
+    pub number: u32,
+    /// Whether they are rows of one table, which all show the same hours.
+    pub is_one_table: bool,
+    /// The zone of the club.
+    pub zone: Tz,
+    /// The present time.
+    pub now: Timestamp,
+}
+
 /// The board as drawn.
 #[derive(Debug)]
 pub struct Timetable<'a> {
@@ -191,10 +206,9 @@ pub struct Timetable<'a> {
 impl<'a> Timetable<'a> {
     /// Arranges the content of a board. With `text_width`, each event has at least this much space for its text,
     /// beside itself if it is narrower, and the lanes show only events.
-    pub fn new(content: &'a Content, (first, days): (NaiveDate, u32), zone: Tz, text_width: Option<u32>) -> Self {
-        let dates: Vec<_> = (0..days).filter_map(|n| first.checked_add_days(Days::new(n.into()))).collect();
-        let scales = |hours| dates.iter().filter_map(move |date| Scale::new(*date, hours, zone));
-        let complete: Vec<_> = scales((0, 24)).collect();
+    pub fn new(content: &'a Content, days: Days, text_width: Option<u32>) -> Self {
+        let dates = (0..days.number).filter_map(|n| days.first.checked_add_days(chrono::Days::new(n.into())));
+        let complete: Vec<_> = dates.filter_map(|date| Scale::new(date, (0, 24), days.zone)).collect();
         let shown = complete.first().zip(complete.last());
         let places = shown.map_or_else(Vec::new, |(first, last)| {
             places(content, Span { start: first.span.start, end: last.span.end })
@@ -203,7 +217,9 @@ impl<'a> Timetable<'a> {
             scale,
             rows: places.iter().filter_map(|place| row(place, &scale, text_width)).collect(),
         };
-        let days = scales(hours(content, &complete)).map(day).collect();
+        let hours = hours(content, &complete, days);
+        let scales = complete.iter().zip(hours).filter_map(|(day, hours)| Scale::new(day.date, hours, days.zone));
+        let days = scales.map(day).collect();
         Self { places, days }
     }
 }
@@ -276,22 +292,35 @@ fn space(piece: &Piece, text_width: Option<u32>) -> (u32, u32) {
     }
 }
 
-/// The hours that a board shows: from an hour before the earliest room or event of any day to an hour after the latest.
-/// What takes a complete day says nothing about them.
-fn hours(content: &Content, days: &[Scale]) -> (u32, u32) {
+/// The hours that each day shows: from the first hour in which a room or an event begins, on the present day not later
+/// than now, to an hour after the latest. What takes a complete day says nothing about them; a day without anything else
+/// shows the hours of the others.
+fn hours(content: &Content, complete: &[Scale], days: Days) -> Vec<(u32, u32)> {
+    let join = |(first, last): (u32, u32), (start, end): (u32, u32)| (first.min(start), last.max(end));
+    let of_days: Vec<_> = complete.iter().map(|day| used_hours(content, day).reduce(join)).collect();
+    let of_all = of_days.iter().flatten().copied().reduce(join);
+    let present = |day: &Scale| day.position(days.now).map(|_| local(days.now, days.zone).hour());
+    let present_of_all = complete.iter().find_map(present);
+    let shown = complete.iter().zip(&of_days).map(|(day, of_day)| {
+        let (hours, present) =
+            if days.is_one_table { (of_all, present_of_all) } else { (of_day.or(of_all), present(day)) };
+        let (first, last) = hours.map_or(HOURS_OF_EMPTY_BOARD, |(first, last)| (first, last + 1));
+        let first = first.min(present.unwrap_or(first)).min(24 - LEAST_HOURS);
+        (first, last.max(first + LEAST_HOURS).min(24))
+    });
+    shown.collect()
+}
+
+/// The first hour of each room and event on a day, and the one after its last.
+fn used_hours(content: &Content, day: &Scale) -> impl Iterator<Item = (u32, u32)> {
     let rooms = content.rooms.iter().map(|room| room.row.period().span());
     let spans = rooms.chain(content.events.iter().map(BoardEvent::span));
-    let used = spans.flat_map(|span| days.iter().filter_map(move |day| Some((day, day.piece(span)?.part))));
-    let used = used.filter(|(day, part)| *part != day.span).map(|(day, part)| {
+    let parts = spans.filter_map(move |span| Some(day.piece(span)?.part)).filter(move |part| *part != day.span);
+    parts.map(move |part| {
         let end = local(part.end, day.zone);
         let last = if part.end == day.span.end { 24 } else { end.hour() + u32::from(end.minute() > 0) };
         (local(part.start, day.zone).hour(), last)
-    });
-    let Some((first, last)) = used.reduce(|(first, last), (start, end)| (first.min(start), last.max(end))) else {
-        return HOURS_OF_EMPTY_BOARD;
-    };
-    let first = first.saturating_sub(1).min(24 - LEAST_HOURS);
-    (first, (last + 1).max(first + LEAST_HOURS).min(24))
+    })
 }
 
 #[cfg(test)]

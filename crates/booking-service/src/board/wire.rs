@@ -75,6 +75,11 @@ impl Board {
         }
     }
 
+    /// Whether its days are the rows of one table: those of one place.
+    pub fn is_one_table(&self) -> bool {
+        self.view == View::Week && self.place.is_some()
+    }
+
     /// The time that it shows.
     ///
     /// # Errors

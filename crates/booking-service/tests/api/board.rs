@@ -215,6 +215,30 @@ fn a_week_has_its_days_below_each_other(#[values(Sqlite, Postgres)] backend: Bac
 }
 
 #[rstest]
+fn a_day_opens_at_the_first_hour_that_is_held(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = start_at_noon(backend);
+    for (day, from, until) in [("13", "18", "21"), ("17", "10", "21")] {
+        let at = |hour: &str| format!("2031-05-{day}T{hour}:00:00+09:00");
+        let room = json!({"place": "S516", "timeStart": at(from), "timeEnd": at(until), "admins": [id(BOB)]});
+        club.by(BOB).post("/api/rooms", room).expect(201);
+    }
+    let begins_at = |shown: &str, hour: &str| shown.contains(&format!("<span class=\"hour x0\">{hour}</span>"));
+    let week = board(&club.by(BOB).get("/board?view=week&day=2031-05-14").expect(200));
+    let of_day = |name: &str| {
+        let days = week.split("<h2 class=\"day\">");
+        days.skip(1).find(|day| day.starts_with(name)).unwrap_or_else(|| panic!("{name} in {week}")).to_owned()
+    };
+    assert!(begins_at(&of_day("Tuesday"), "18:00") && begins_at(&of_day("Saturday"), "10:00"), "{week}");
+    // The rows of one table have the same hours.
+    let one = board(&club.by(BOB).get("/board?view=week&day=2031-05-14&place=S516").expect(200));
+    assert!(begins_at(&one, "10:00") && one.matches("<div class=\"row hours").count() == 1, "{one}");
+    // The present hour is always there.
+    verified_room(&club, ALICE, "S517", (6, 9));
+    let today = board(&club.by(BOB).get(&format!("/board?day={}", day(&club, 0))).expect(200));
+    assert!(begins_at(&today, "12:00"), "{today}");
+}
+
+#[rstest]
 fn a_week_is_no_longer_than_other_pages(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = start_at_noon(backend);
     let longest = |n: i64| format!("{n:02}{}", "講".repeat(30));

@@ -38,15 +38,25 @@ fn content(events: Vec<BoardEvent>) -> Content {
     Content { rooms: Vec::new(), all_rooms: 0, all_events: events.len(), events }
 }
 
-fn board<'a>(content: &'a Content, first: &str, days: u32) -> Timetable<'a> {
-    Timetable::new(content, (date(first), days), ZONE, None)
+/// Days on a board, all of them in the future.
+fn days(first: &str, number: u32) -> Days {
+    Days { first: date(first), number, is_one_table: false, zone: ZONE, now: at("2026-01-01 12:00") }
+}
+
+fn board<'a>(content: &'a Content, first: &str, number: u32) -> Timetable<'a> {
+    Timetable::new(content, days(first, number), None)
+}
+
+/// The first and the last hour of a day.
+fn hours_of(day: &Day<'_>) -> (String, String) {
+    let hour = |at| local(at, ZONE).format("%H:%M").to_string();
+    let Span { start, end } = day.scale.span;
+    (hour(start), hour(end))
 }
 
 /// The first and the last hour of the first day.
 fn hours(timetable: &Timetable<'_>) -> (String, String) {
-    let hour = |at| local(at, ZONE).format("%H:%M").to_string();
-    let Span { start, end } = timetable.days[0].scale.span;
-    (hour(start), hour(end))
+    hours_of(&timetable.days[0])
 }
 
 #[test]
@@ -63,12 +73,12 @@ fn events_that_overlap_stand_in_lanes_of_their_own() {
     let lanes = |row: &Row<'_>| row.lanes.iter().map(Vec::len).collect::<Vec<_>>();
     let rows: Vec<_> = day.rows.iter().map(|row| (row.place, lanes(row))).collect();
     assert_eq!(rows, [("S0", vec![1]), ("S1", vec![2, 2])]);
-    assert_eq!(hours(&timetable), ("08:00".to_owned(), "14:00".to_owned()));
+    assert_eq!(hours(&timetable), ("09:00".to_owned(), "15:00".to_owned()));
     let piece = day.rows[1].lanes[0][0].piece;
-    assert_eq!((piece.x, piece.width, piece.is_begun, piece.goes_on), (1666, 5000, false, false));
-    assert_eq!(day.scale.position(at("2026-04-04 08:30")), Some(833));
-    assert_eq!(day.scale.position(at("2026-04-04 07:30")), None);
-    assert_eq!(day.scale.position(at("2026-04-05 08:30")), None);
+    assert_eq!((piece.x, piece.width, piece.is_begun, piece.goes_on), (0, 5000, false, false));
+    assert_eq!(day.scale.position(at("2026-04-04 09:30")), Some(833));
+    assert_eq!(day.scale.position(at("2026-04-04 08:30")), None);
+    assert_eq!(day.scale.position(at("2026-04-05 09:30")), None);
 }
 
 #[test]
@@ -77,7 +87,7 @@ fn an_event_reaches_the_edge_of_each_day_on_which_it_goes_on() {
         event("S1", "2026-03-27 21:00", "2026-03-29 09:30"),
         event("S1", "2026-03-28 12:00", "2026-03-28 13:00"),
     ]);
-    let timetable = board(&content, "2026-03-27", 7);
+    let timetable = Timetable::new(&content, Days { is_one_table: true, ..days("2026-03-27", 7) }, None);
     let pieces: Vec<_> = timetable.days.iter().filter_map(|day| Some(day.rows.first()?.lanes[0][0].piece)).collect();
     let edges: Vec<_> =
         pieces.iter().map(|piece| (piece.is_begun, piece.x, piece.x + piece.width, piece.goes_on)).collect();
@@ -87,8 +97,28 @@ fn an_event_reaches_the_edge_of_each_day_on_which_it_goes_on() {
         timetable.days.iter().map(|day| day.scale.minutes() / 60).collect::<Vec<_>>(),
         [24, 24, 23, 24, 24, 24, 24]
     );
-    // A complete day shows the hours of the others.
-    assert_eq!(hours(&board(&content, "2026-03-28", 1)), ("11:00".to_owned(), "17:00".to_owned()));
+    // A complete day shows the hours of what is short.
+    assert_eq!(hours(&board(&content, "2026-03-28", 1)), ("12:00".to_owned(), "18:00".to_owned()));
+    // Tables of their own begin by themselves; one without anything shows the hours of all.
+    let shown: Vec<_> = board(&content, "2026-03-27", 4).days.iter().map(hours_of).collect();
+    let is = [("18:00", "00:00"), ("12:00", "18:00"), ("00:00", "11:00"), ("00:00", "00:00")];
+    assert_eq!(shown, is.map(|(from, to)| (from.to_owned(), to.to_owned())));
+}
+
+#[test]
+fn the_present_day_begins_now_at_the_latest() {
+    let content = content(vec![
+        event("S1", "2026-04-03 18:00", "2026-04-03 21:00"),
+        event("S1", "2026-04-04 18:00", "2026-04-04 21:00"),
+    ]);
+    let first = |now, is_one_table| {
+        let days = Days { now: at(now), is_one_table, ..days("2026-04-03", 2) };
+        Timetable::new(&content, days, None).days.iter().map(|day| hours_of(day).0).collect::<Vec<_>>()
+    };
+    assert_eq!(first("2026-04-04 15:30", false), ["18:00", "15:00"]);
+    assert_eq!(first("2026-04-04 20:30", false), ["18:00", "18:00"]);
+    assert_eq!(first("2026-04-04 15:30", true), ["15:00", "15:00"]);
+    assert_eq!(first("2026-04-05 15:30", true), ["18:00", "18:00"]);
 }
 
 #[test]
@@ -98,19 +128,19 @@ fn a_day_on_which_the_clocks_are_set_back_has_an_hour_twice() {
     let content = content(vec![event_during("S1", Span::new(first, second).unwrap())]);
     let timetable = board(&content, "2026-10-25", 1);
     let day = &timetable.days[0];
-    assert_eq!((hours(&timetable), day.scale.minutes()), (("01:00".to_owned(), "07:00".to_owned()), 7 * 60));
+    assert_eq!((hours(&timetable), day.scale.minutes()), (("02:00".to_owned(), "08:00".to_owned()), 7 * 60));
     let labels: Vec<_> = day.scale.hours().iter().map(|(_, at)| local(*at, ZONE).hour()).collect();
-    assert_eq!(labels, [1, 2, 2, 3, 4, 5, 6]);
+    assert_eq!(labels, [2, 2, 3, 4, 5, 6, 7]);
     let piece = day.rows[0].lanes[0][0].piece;
-    assert_eq!((piece.x, piece.width), (2142, 1072));
+    assert_eq!((piece.x, piece.width), (714, 1071));
 }
 
 #[test]
 fn a_day_shows_the_hours_that_it_needs() {
     let shown = |from, to| hours(&board(&content(vec![event("S1", from, to)]), "2026-04-04", 1));
     let is = |from: &str, to: &str| (from.to_owned(), to.to_owned());
-    assert_eq!(shown("2026-04-04 10:00", "2026-04-04 11:00"), is("09:00", "15:00"));
-    assert_eq!(shown("2026-04-04 06:40", "2026-04-04 22:10"), is("05:00", "00:00"));
+    assert_eq!(shown("2026-04-04 10:00", "2026-04-04 11:00"), is("10:00", "16:00"));
+    assert_eq!(shown("2026-04-04 06:40", "2026-04-04 22:10"), is("06:00", "00:00"));
     assert_eq!(shown("2026-04-03 23:00", "2026-04-04 00:30"), is("00:00", "06:00"));
     assert_eq!(shown("2026-04-04 21:00", "2026-04-05 01:00"), is("18:00", "00:00"));
     assert_eq!(shown("2026-04-05 21:00", "2026-04-05 22:00"), is("08:00", "22:00"));
@@ -123,10 +153,10 @@ fn texts_have_room_at_the_right_edge_too() {
         event("S1", "2026-04-04 09:30", "2026-04-04 10:00"),
         event("S1", "2026-04-04 23:45", "2026-04-05 00:00"),
     ]);
-    let timetable = Timetable::new(&content, (date("2026-04-04"), 1), ZONE, Some(2000));
+    let timetable = Timetable::new(&content, days("2026-04-04", 1), Some(2000));
     let lanes = &timetable.days[0].rows[0].lanes;
     assert_eq!(lanes.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
-    assert_eq!((lanes[0][1].space, lanes[0][1].piece.x), ((7843, 2157), 9843));
+    assert_eq!((lanes[0][1].space, lanes[0][1].piece.x), ((7833, 2167), 9833));
 }
 
 proptest! {
@@ -139,7 +169,7 @@ proptest! {
             event_during("S1", Span::new(minutes(*from), minutes(from + length)).unwrap())
         });
         let content = content(events.collect());
-        let timetable = Timetable::new(&content, (date("2026-04-03"), 3), ZONE, Some(text));
+        let timetable = Timetable::new(&content, days("2026-04-03", 3), Some(text));
         for row in timetable.days.iter().flat_map(|day| &day.rows) {
             for lane in &row.lanes {
                 for pair in lane.windows(2) {
