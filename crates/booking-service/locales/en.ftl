@@ -16,6 +16,7 @@ next-rows = Next ones
 at-most = This page shows at most { $n }.
 today = Today
 events-of = Events in { $month }
+month-mine = Events of this colour are those to which you go.
 search = Search
 search-hint = Name, description, place, group or tag.
 searched-months = Searched from { $from } to { $to }.

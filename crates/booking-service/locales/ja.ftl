@@ -16,6 +16,7 @@ next-rows = 次へ
 at-most = このページには最大{ $n }件まで表示します。
 today = 今日
 events-of = { $month }のイベント
+month-mine = この色のイベントに参加します。
 search = 検索
 search-hint = 名前、説明、場所、グループ、タグから探します。
 searched-months = { $from }から{ $to }までを検索しました

@@ -18,6 +18,7 @@ pub fn table(first: NaiveDate, rows: &[Row], answer: impl Fn(&Row) -> Option<Sch
     let days = monday.iter_days().take_while(|day| *day < first || day.month() == first.month()).collect::<Vec<_>>();
     let day_of = |row: &Row| visit.local(row.starts_at).date();
     let is_mine = |row: &Row| answer(row) == Some(Schedule::Attendance);
+    let going = visit.text("answer-attendance");
     html! {
         div.table {
             table.month {
@@ -32,7 +33,7 @@ pub fn table(first: NaiveDate, rows: &[Row], answer: impl Fn(&Row) -> Option<Sch
                                 td.out[*day < first].today[is_today] aria-current=[is_today.then_some("date")] {
                                     @if *day >= first { b { (day.day()) } }
                                     @for row in events.iter().take(MAX_SHOWN) {
-                                        a.mine[is_mine(row)] href={ "/events/" (row.id) } {
+                                        a.mine[is_mine(row)] href={ "/events/" (row.id) } title=[is_mine(row).then_some(&going)] {
                                             (visit.local(row.starts_at).format("%H:%M")) " " (row.name)
                                         }
                                     }
@@ -47,5 +48,6 @@ pub fn table(first: NaiveDate, rows: &[Row], answer: impl Fn(&Row) -> Option<Sch
                 }
             }
         }
+        @if rows.iter().any(is_mine) { p.hint { span.badge.accent { (going) } " " (visit.text("month-mine")) } }
     }
 }
