@@ -10,6 +10,7 @@ pub(crate) mod creation;
 pub(crate) mod event_tags;
 pub mod filter;
 mod handlers;
+pub mod latest;
 mod params;
 pub mod queries;
 mod requests;

@@ -34,7 +34,7 @@ use crate::{
 };
 
 /// The most events that an answer to a search compares, without those that last longer than a day.
-const MAX_COMPARED: i64 = 1000;
+pub(super) const MAX_COMPARED: i64 = 1000;
 
 /// The columns of an event.
 #[derive(Debug, Clone, Queryable, Selectable)]

@@ -2,7 +2,7 @@
 //! ([`place_key`]), so case, width and kinds of dashes do not matter, and without word boundaries, which Japanese does not
 //! have.
 //!
-//! Events are compared one by one, a bounded number for an answer (`queries::searched_part`). The folded name and
+//! Events are compared one by one, a bounded number for an answer (`queries::searched_part`, `latest`). The folded name and
 //! description of each is stored, because folding takes longer than reading; names of groups and tags are few and are
 //! folded at each search.
 

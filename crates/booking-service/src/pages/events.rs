@@ -1,5 +1,7 @@
 //! The list of events by month.
 
+use std::collections::HashMap;
+
 use actix_web::{
     HttpRequest,
     http::{StatusCode, header},
@@ -28,6 +30,7 @@ use super::{
 use crate::{
     auth::{Caller, SignedIn},
     events::{
+        latest::{Latest, load_latest},
         parse_filter,
         queries::{Order, Position, Row, Schedule, load_rows, searched_part},
         search,
@@ -36,8 +39,11 @@ use crate::{
     tags,
 };
 
-/// The most events on the page.
+/// The most events on the page of a month.
 const MAX_ROWS: i64 = 200;
+
+/// The most events to come, and the most that are over, on the page of a search.
+const MAX_FOUND: i64 = MAX_ROWS / 2;
 
 /// The most tags that the field of the tag suggests.
 const MAX_TAGS: i64 = 100;
@@ -48,85 +54,27 @@ const MAX_SEARCH: usize = 64;
 /// The parameters that choose among the events.
 const FILTERS: [&str; 3] = ["search", "group", "tag"];
 
-/// The events of a month, or those of twelve months that a search finds.
+/// How many months before and after its month a search is about.
+const SEARCHED_MONTHS: i32 = 12;
+
+/// The events of a month, or those that a search finds around it.
 pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply, Failure> {
     let typed = Form::new(query::pairs(&req));
     who.read(move |conn, me| {
-        let today = visit.today();
-        let first = |day: NaiveDate| day.with_day(1).unwrap_or(day);
-        let month = first(day_of(&format!("{}-01", typed.get("month")), today));
+        let month = day_of(&format!("{}-01", typed.get("month")), visit.today());
+        let month = month.with_day(1).unwrap_or(month);
         let (words, problem) = words(typed.get("search"));
-        let months = Months::new(if words.is_empty() { 1 } else { 12 });
-        let next = month.checked_add_months(months).unwrap_or(month);
-        let previous = month.checked_sub_months(months).unwrap_or(month);
-        let criterion = criterion(conn, &typed)?;
-        let selection = Selection::new(criterion).between((Some(visit.midnight(month)), Some(visit.midnight(next))));
-        let selection = selection.containing(search::find(conn, &words)?);
-        let after = position_of(typed.get("after"));
-        let selection = searched_part(conn, &selection, after)?;
-        let mut rows = load_rows(conn, &selection, Order::Start, &PageBounds { after, rows: MAX_ROWS + 1 })?;
-        let is_cut = i64::try_from(rows.len()).is_ok_and(|rows| rows > MAX_ROWS);
-        rows.truncate(usize::try_from(MAX_ROWS).unwrap_or(usize::MAX));
-        // A search may end before its months do.
-        let end = if is_cut { rows.last().map(|row| (row.starts_at, row.id)) } else { selection.until };
-        let part = |month: NaiveDate, after: &str| {
-            let month = month.format("%Y-%m").to_string();
-            let filters = FILTERS.map(|name| (name, typed.get(name))).into_iter();
-            let parameters = filters.chain([("after", after)]).filter(|(_, value)| !value.is_empty());
-            address("/events", &[("month", month.as_str())].into_iter().chain(parameters).collect::<Vec<_>>())
+        let selection = Selection::new(criterion(conn, &typed)?).containing(search::find(conn, &words)?);
+        let listing = Listing { visit: &visit, typed: &typed, user: me.id, month, selection };
+        let (title, events) = if words.is_empty() {
+            let title = visit.format("events-of", &[("month", visit.language.month(month).into())]);
+            (title, listing.of_month(conn)?)
+        } else {
+            (visit.text("events"), listing.found(conn)?)
         };
-        let of_month = |month: NaiveDate| part(month, "");
-        let shown = |month: NaiveDate| visit.language.month(month);
-        let day_of = |row: &Row| visit.local(row.starts_at).date();
-        let first_coming = rows.iter().find(|row| row.ends_at > visit.now).map(day_of);
-        let first_day = first_coming.and_then(|day| rows.iter().position(|row| day_of(row) == day));
-        let last = next.pred_opt().unwrap_or(next);
-        let searched_to = end.map_or_else(|| shown(last), |(at, _)| visit.language.date(visit.local(at).date()));
-        let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
-        let answers = queries::answers_of(conn, me.id, &ids)?;
-        let answer_to = |row: &Row| answers.get(&row.id).copied();
-        let listed: Vec<_> = rows.iter().map(|row| (row, answer_badge(answer_to(row), &visit))).collect();
-        // A part of a month would look like all of it.
-        let is_whole = words.is_empty() && after.is_none() && !is_cut;
         let body = html! {
             (search_form(conn, me, &visit, &typed, problem.as_ref())?)
-            @if words.is_empty() {
-                div.head {
-                    h2 { (shown(month)) }
-                    nav.seg.small aria-label=(visit.text("month")) {
-                        a href=(of_month(previous)) rel="prev" { "← " (shown(previous)) }
-                        a href="/events#today" { (visit.text("today")) }
-                        a href=(of_month(next)) rel="next" { (shown(next)) " →" }
-                    }
-                }
-                @if is_whole { (month::table(month, &rows, answer_to, &visit)) }
-            } @else {
-                p { (visit.format("searched-months", &[("from", shown(month).into()), ("to", searched_to.as_str().into())])) }
-                p.actions {
-                    a href=(of_month(previous)) rel="prev" { "← " (visit.text("search-earlier")) }
-                    @if end.is_none() { a href=(of_month(next)) rel="next" { (visit.text("search-later")) " →" } }
-                }
-            }
-            @if rows.is_empty() { p.empty #today tabindex="-1" { (visit.text("no-events")) } }
-            @else {
-                @let (earlier, coming) = listed.split_at(first_day.unwrap_or(listed.len()));
-                @if first_day.is_some() { div #today tabindex="-1" { (by_day(coming, &visit)) } }
-                @if !earlier.is_empty() {
-                    details open[first_day.is_none()] {
-                        summary { (visit.text("already-over")) }
-                        (by_day(earlier, &visit))
-                    }
-                }
-                @if first_day.is_none() { div #today tabindex="-1" {} }
-            }
-            @if let Some((at, id)) = end {
-                p { a href=(part(month, &format!("{} {id}", at.0))) { (visit.text("next-rows")) } }
-            }
-        };
-        let title = if words.is_empty() {
-            visit.format("events-of", &[("month", shown(month).into())])
-        } else {
-            visit.text("events")
+            (events)
         };
         let actions = html! {
             a.button.primary href="/events/new" { (icon(Icon::Plus)) (visit.text("book-a-room")) }
@@ -136,6 +84,181 @@ pub async fn list(req: HttpRequest, visit: Visit, who: SignedIn) -> Result<Reply
         Ok(page.reply(status).with(header::VARY, "Accept-Language"))
     })
     .await
+}
+
+/// The page of a request.
+struct Listing<'a> {
+    visit: &'a Visit,
+    typed: &'a Form,
+    /// The reader.
+    user: DbUuid,
+    /// The first day of its month.
+    month: NaiveDate,
+    /// Its events, at any time.
+    selection: Selection,
+}
+
+/// A part of a list.
+#[derive(Default)]
+struct Part {
+    rows: Vec<Row>,
+    /// The event after which the list goes on, if this is not all of it. A search may also end before its months do.
+    end: Option<Position>,
+}
+
+impl Part {
+    fn new(mut rows: Vec<Row>, limit: i64, end: Option<Position>) -> Self {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let is_cut = rows.len() > limit;
+        rows.truncate(limit);
+        let last = rows.last().filter(|_| is_cut).map(|row| (row.starts_at, row.id));
+        Self { rows, end: last.or(end) }
+    }
+
+    /// Events by start, of those after a position.
+    fn forwards(
+        conn: &mut AnyConnection,
+        selection: &Selection,
+        after: Option<Position>,
+        limit: i64,
+    ) -> Result<Self, Error> {
+        let part = searched_part(conn, selection, after)?;
+        let rows = load_rows(conn, &part, Order::Start, &PageBounds { after, rows: limit + 1 })?;
+        Ok(Self::new(rows, limit, part.until))
+    }
+
+    /// Events, the last first, of those before a position.
+    fn backwards(
+        conn: &mut AnyConnection,
+        selection: &Selection,
+        before: Option<Position>,
+        limit: i64,
+    ) -> Result<Self, Error> {
+        let Latest { rows, end } = load_latest(conn, selection, before, limit + 1)?;
+        Ok(Self::new(rows, limit, end))
+    }
+}
+
+impl Listing<'_> {
+    /// The address of the page of another month, or of another part of this one.
+    fn address(&self, month: NaiveDate, position: Option<(&str, Position)>) -> String {
+        let month = month.format("%Y-%m").to_string();
+        let position = position.map(|(name, (at, id))| (name, format!("{} {id}", at.0)));
+        let mut parameters = vec![("month", month.as_str())];
+        parameters.extend(FILTERS.map(|name| (name, self.typed.get(name))));
+        parameters.extend(position.iter().map(|(name, at)| (*name, at.as_str())));
+        parameters.retain(|(_, value)| !value.is_empty());
+        address("/events", &parameters)
+    }
+
+    fn selection(&self, from: DbTimestamp, to: DbTimestamp) -> Selection {
+        self.selection.clone().between((Some(from), Some(to)))
+    }
+
+    fn answers(&self, conn: &mut AnyConnection, rows: &[&Row]) -> Result<HashMap<DbUuid, Schedule>, Error> {
+        queries::answers_of(conn, self.user, &rows.iter().map(|row| row.id).collect::<Vec<_>>())
+    }
+
+    /// The link to the rest of a list.
+    fn rest(&self, name: &str, end: Option<Position>) -> Markup {
+        html! {
+            @if let Some(end) = end { p { a href=(self.address(self.month, Some((name, end)))) { (self.visit.text("next-rows")) } } }
+        }
+    }
+
+    /// The events of the month: the days from the first event that has not ended, and below them the others.
+    fn of_month(&self, conn: &mut AnyConnection) -> Result<Markup, Error> {
+        let (visit, month) = (self.visit, self.month);
+        let [previous, next] = [-1, 1].map(|number| later_month(month, number));
+        let after = position_of(self.typed.get("after"));
+        let span = self.selection(visit.midnight(month), visit.midnight(next));
+        let Part { rows, end } = Part::forwards(conn, &span, after, MAX_ROWS)?;
+        let day_of = |row: &Row| visit.local(row.starts_at).date();
+        let first_coming = rows.iter().find(|row| row.ends_at > visit.now).map(day_of);
+        let first_day = first_coming.and_then(|day| rows.iter().position(|row| day_of(row) == day));
+        let answers = self.answers(conn, &rows.iter().collect::<Vec<_>>())?;
+        let answer_to = |row: &Row| answers.get(&row.id).copied();
+        let listed: Vec<_> = rows.iter().map(|row| (row, answer_badge(answer_to(row), visit))).collect();
+        let (earlier, coming) = listed.split_at(first_day.unwrap_or(listed.len()));
+        let shown = |month: NaiveDate| visit.language.month(month);
+        // A part of a month would look like all of it.
+        let is_whole = after.is_none() && end.is_none();
+        Ok(html! {
+            div.head {
+                h2 { (shown(month)) }
+                nav.seg.small aria-label=(visit.text("month")) {
+                    a href=(self.address(previous, None)) rel="prev" { "← " (shown(previous)) }
+                    a href="/events#today" { (visit.text("today")) }
+                    a href=(self.address(next, None)) rel="next" { (shown(next)) " →" }
+                }
+            }
+            @if is_whole { (month::table(month, &rows, answer_to, visit)) }
+            @if rows.is_empty() { p.empty #today tabindex="-1" { (visit.text("no-events")) } }
+            @else {
+                @if first_day.is_some() { div #today tabindex="-1" { (days(coming, true, visit)) } }
+                @if !earlier.is_empty() {
+                    details open[first_day.is_none()] {
+                        summary { (visit.text("already-over")) }
+                        (days(earlier, true, visit))
+                    }
+                }
+                @if first_day.is_none() { div #today tabindex="-1" {} }
+            }
+            (self.rest("after", end))
+        })
+    }
+
+    /// What a search finds in the months around this one, the nearest first: what is to come, and below it what is over,
+    /// the last first. The rest of either has a page of its own.
+    fn found(&self, conn: &mut AnyConnection) -> Result<Markup, Error> {
+        let (visit, now) = (self.visit, self.visit.now);
+        let [first, next] = [-SEARCHED_MONTHS, SEARCHED_MONTHS].map(|number| later_month(self.month, number));
+        let [begin, end] = [first, next].map(|day| visit.midnight(day));
+        let [after, before] = ["after", "before"].map(|name| position_of(self.typed.get(name)));
+        let coming = match before {
+            None if now < end => Part::forwards(conn, &self.selection(begin.max(now), end), after, MAX_FOUND)?,
+            _ => Part::default(),
+        };
+        let mut over = match after {
+            None if begin < now => Part::backwards(conn, &self.selection(begin, end.min(now)), before, MAX_FOUND)?,
+            _ => Part::default(),
+        };
+        // What is going on belongs to what is to come.
+        over.rows.retain(|row| row.ends_at <= now || end <= now);
+        let answers = self.answers(conn, &coming.rows.iter().chain(&over.rows).collect::<Vec<_>>())?;
+        let listed = |rows: &[Row]| {
+            let badge = |row: &Row| answer_badge(answers.get(&row.id).copied(), visit);
+            by_day(&rows.iter().map(|row| (row, badge(row))).collect::<Vec<_>>(), visit)
+        };
+        let date = |(at, _): Position| visit.language.date(visit.local(at).date());
+        let month = |day: NaiveDate| visit.language.month(day);
+        let from = over.end.or(after).map_or_else(|| month(first), date);
+        let to = coming.end.or(before).map_or_else(|| month(later_month(next, -1)), date);
+        let [earlier, later] = [-2 * SEARCHED_MONTHS, 2 * SEARCHED_MONTHS]
+            .map(|number| self.address(later_month(self.month, number), None));
+        Ok(html! {
+            p { (visit.format("searched-months", &[("from", from.as_str().into()), ("to", to.as_str().into())])) }
+            p.actions {
+                @if over.end.or(after).is_none() { a href=(earlier) rel="prev" { "← " (visit.text("search-earlier")) } }
+                @if coming.end.or(before).is_none() { a href=(later) rel="next" { (visit.text("search-later")) " →" } }
+            }
+            @if coming.rows.is_empty() && over.rows.is_empty() { p.empty { (visit.text("no-events")) } }
+            @if !coming.rows.is_empty() { (listed(&coming.rows)) }
+            (self.rest("after", coming.end))
+            @if !over.rows.is_empty() {
+                h2 { (visit.text("already-over")) }
+                (listed(&over.rows))
+            }
+            (self.rest("before", over.end))
+        })
+    }
+}
+
+/// The first day of a month some months later; earlier for a negative number.
+fn later_month(first: NaiveDate, number: i32) -> NaiveDate {
+    let months = Months::new(number.unsigned_abs());
+    let other = if number < 0 { first.checked_sub_months(months) } else { first.checked_add_months(months) };
+    other.unwrap_or(first)
 }
 
 /// The event after which a list goes on: its start and its id.
@@ -216,12 +339,17 @@ fn criterion(conn: &mut AnyConnection, typed: &Form) -> Result<Criterion, Error>
 
 /// Events in the order of their starts, below the day of each. The markup stands at the end of a row.
 pub fn by_day(events: &[(&Row, Markup)], visit: &Visit) -> Markup {
+    days(events, false, visit)
+}
+
+/// The same; links can lead to its days if each of them is only once on the page.
+fn days(events: &[(&Row, Markup)], are_targets: bool, visit: &Visit) -> Markup {
     let day = |(row, _): &(&Row, Markup)| visit.local(row.starts_at).date();
     html! {
         div.card {
             @for events in events.chunk_by(|one, other| day(one) == day(other)) {
                 @let date = day(&events[0]);
-                h3 #{ "d-" (date) } { (heading(date, visit)) }
+                h3 id=[are_targets.then(|| format!("d-{date}"))] { (heading(date, visit)) }
                 ul.rows { @for (row, state) in events {
                     li { time { (visit.hours(row.starts_at, row.ends_at)) } (what(row)) (state) }
                 } }

@@ -2,6 +2,7 @@
 
 use booking_service::{
     events::{
+        latest::load_latest,
         queries::{Order, load_page, load_versions},
         search::{find, recompute, words},
         selection::{Criterion, Selection},
@@ -186,5 +187,6 @@ fn queries_use_indexes(#[values(Sqlite, Postgres)] backend: Backend) {
     plans::check(&club, |conn| {
         assert_eq!(load_page(conn, &selection, Order::Start, &PageBounds { after: None, rows: 10 }).unwrap().len(), 1);
         load_versions(conn, &selection, Order::Start, &PageBounds { after: None, rows: 10 }).unwrap();
+        assert_eq!(load_latest(conn, &selection, None, 10).unwrap().rows.len(), 1);
     });
 }

@@ -3,6 +3,7 @@
 use booking_service::{
     events::{
         filter::parse,
+        latest::load_latest,
         queries::{Order, load_ids, load_page, searched_part},
         search::{find, words},
         selection::{Criterion, Relation, Selection},
@@ -375,6 +376,8 @@ fn a_search_compares_a_bounded_number_of_events_and_goes_on(#[values(Sqlite, Pos
             work(&club, |conn| {
                 let part = searched_part(conn, selection, None).unwrap();
                 load_page(conn, &part, Order::Start, &PageBounds { after: None, rows: 21 }).unwrap();
+            }) + work(&club, |conn| {
+                load_latest(conn, selection, None, 21).unwrap();
             })
         })
     };
@@ -391,6 +394,21 @@ fn a_search_compares_a_bounded_number_of_events_and_goes_on(#[values(Sqlite, Pos
         assert_eq!(number, pages, "{query}");
         assert!(seen.is_empty() || seen == ids(&club, bob.group), "{query} finds {}", seen.len());
     }
+    // The same backwards.
+    let found = find(&mut club.connect(), &words("BOB").unwrap()).unwrap();
+    let bobs = Selection::new(Criterion::All).between((at(-2400), None)).containing(found);
+    let (mut before, mut seen, mut number) = (None, Vec::new(), 0);
+    loop {
+        let part = load_latest(&mut club.connect(), &bobs, before, 5000).unwrap();
+        seen.extend(part.rows.iter().map(|row| row.id.to_string()));
+        number += 1;
+        before = part.end;
+        if before.is_none() {
+            break;
+        }
+    }
+    seen.reverse();
+    assert!(number == 2 && seen == ids(&club, bob.group), "{} in {number} parts", seen.len());
     // From here on, events that follow one another lie in different pages of the file.
     bob.insert(&club, 5000);
     delete_long(&club);

@@ -321,13 +321,68 @@ fn a_month_is_whole_and_every_event_is_on_a_page(#[values(Sqlite, Postgres)] bac
         all += links(&page);
     }
     assert_eq!(all, 206);
-    // A search says which months it was about, and goes on before and after them.
+    // A search says which months it was about, those around its own, and goes on before and after them.
     let found = open(&club, BOB, "/events?search=park&month=2020-01");
-    assert!(found.contains("Searched from January 2020 to December 2020.") && !found.contains(&past), "{found}");
+    assert!(found.contains("Searched from January 2019 to December 2020.") && !found.contains(&past), "{found}");
     let link = |text: &str| {
         let before = found.split(text).next().unwrap().rsplit("href=\"").next().unwrap();
         before.split('"').next().unwrap().replace("&amp;", "&")
     };
-    assert_eq!(link("Search earlier months"), "/events?month=2019-01&search=park");
-    assert_eq!(link("Search later months"), "/events?month=2021-01&search=park");
+    assert_eq!(link("Search earlier months"), "/events?month=2018-01&search=park");
+    assert_eq!(link("Search later months"), "/events?month=2022-01&search=park");
+}
+
+#[rstest]
+fn a_search_shows_what_is_to_come_and_below_it_what_is_over(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let named = |name: &str, hours: (i64, i64)| {
+        let body = merge([event_body(&club, BOB, At::Place(name), hours), json!({ "name": name })]);
+        text(&club.by(BOB).post("/api/events", body).expect(201).json()["eventId"])
+    };
+    let days = 40;
+    let first = named("Lightning talks #1", (1, 2));
+    let second = named("Lightning talks #2", (24 * 7, 24 * 7 + 1));
+    let going_on = named("Lightning talks #3", (24 * days - 1, 24 * days + 2));
+    let late = named("Lightning talks #5", (24 * days + 48, 24 * days + 49));
+    let early = named("Lightning talks #4", (24 * days + 3, 24 * days + 4));
+    let other = named("Tea", (2, 3));
+    club.clock.advance(chrono::TimeDelta::days(days));
+    // Also from a list of another month, which the form of the search names.
+    let next_month = hours_from_now(&club, 24 * 31).utc().format("%Y-%m").to_string();
+    for month in [String::new(), format!("&month={next_month}")] {
+        let found = open(&club, BOB, &format!("/events?search=lightning{month}"));
+        let place = |text: &str| found.find(text).unwrap_or_else(|| panic!("{text} in {found}"));
+        let event = |id: &String| place(&format!("href=\"/events/{id}\""));
+        let coming = [event(&going_on), event(&early), event(&late)];
+        let over = [place("<h2>Already over</h2>"), event(&second), event(&first)];
+        assert!(coming.is_sorted() && over.is_sorted() && coming[2] < over[0], "{coming:?} {over:?} in {found}");
+        assert!(!found.contains(&other), "{found}");
+        assert!(found.contains("Search earlier months") && found.contains("Search later months"), "{found}");
+    }
+    // Nothing is told apart by an id that is there twice.
+    let found = open(&club, BOB, "/events?search=lightning");
+    assert_eq!(found.matches(" id=\"d-").count(), 0, "{found}");
+}
+
+#[rstest]
+fn every_event_that_a_search_finds_is_on_a_page(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    for number in 0..105 {
+        event(&club, BOB, At::Place(&format!("Hall {number}")), (1, 2));
+        event(&club, BOB, At::Place(&format!("Yard {number}")), (24 * 20 + 1, 24 * 20 + 2));
+    }
+    club.clock.advance(chrono::TimeDelta::days(20));
+    let found = open(&club, BOB, "/events?search=evening");
+    let rest = |page: &str, name: &str| {
+        let mut links = page.split("href=\"").skip(1).map(|link| link.split('"').next().unwrap().replace("&amp;", "&"));
+        links.find(|link| link.contains(&format!("{name}=")))
+    };
+    let links = |page: &str| page.matches("<a href=\"/events/0").count();
+    assert_eq!(links(&found), 200);
+    for (name, place, other) in [("after", "Yard", "Hall"), ("before", "Hall", "Yard")] {
+        let next = rest(&found, name).unwrap_or_else(|| panic!("{name} in {found}"));
+        let next = open(&club, BOB, &next);
+        assert!(links(&next) == 5 && next.contains(place) && !next.contains(other), "{next}");
+        assert_eq!(rest(&next, name), None);
+    }
 }
