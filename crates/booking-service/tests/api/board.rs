@@ -153,7 +153,7 @@ fn nobody_else_sees_it(#[values(Sqlite, Postgres)] backend: Backend) {
 }
 
 /// At noon of the club's next day, so that the hours of a test are on one day. The clock is stopped.
-fn start_at_noon(backend: Backend) -> Club {
+pub fn start_at_noon(backend: Backend) -> Club {
     let club = Club::start_by(Clock::stopped(), backend, &[]);
     let now = club.clock.now().utc().with_timezone(&chrono_tz::Tz::Asia__Tokyo).naive_local();
     let noon = (now.date() + Days::new(1)).and_hms_opt(12, 0, 0).unwrap();

@@ -275,6 +275,11 @@ fn members_answer_and_another_site_cannot(#[values(Sqlite, Postgres)] backend: B
     };
     assert_eq!(mine(), "attendance");
     assert!(open(&club, BOB, "/").contains("<span class=\"badge good\">Going</span>"));
+    // The month says which events are dark.
+    let month = format!("/events?month={}", &local(&club, 2, 4)[0][..7]);
+    let (own, other) = (open(&club, BOB, &month), open(&club, CAROL, &month));
+    assert!(own.contains(" title=\"Going\">") && own.contains("Events of this colour"), "{own}");
+    assert!(!other.contains(" title=\"Going\">") && !other.contains("Events of this colour"), "{other}");
     let shown = open(&club, BOB, &format!("/events/{event}"));
     assert!(shown.contains("aria-pressed=\"true\">Going"), "{shown}");
     send(&club, BOB, &path, &answer("perhaps")).expect(400);

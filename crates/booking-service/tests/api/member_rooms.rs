@@ -7,6 +7,7 @@ use serde_json::json;
 use service_kit::database::types::{DbTimestamp, DbUuid};
 
 use crate::{
+    board::start_at_noon,
     builders::{At, EVERYONE, event_body, landed, merge, poll, text, verified_room},
     front_page::{
         forms::{Fields, fields, open, send, set},
@@ -134,6 +135,19 @@ fn a_day_that_is_changed_after_the_rooms_were_shown_is_booked_at_the_same_place(
     let made = landed(&send(&club, ALICE, &confirm, &form).expect(303));
     let made = club.by(BOB).get(&format!("/api{made}")).expect(200).json();
     assert_eq!(text(&made["room"]["roomId"]), rooms[1]);
+}
+
+#[rstest]
+fn a_free_time_of_today_fills_in_what_it_says(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = start_at_noon(backend);
+    let room = verified_room(&club, ALICE, "S517", (6, 9));
+    let start = open(&club, BOB, "/");
+    let button = start.split("<a ").find(|link| link.contains(&format!("room={room}")));
+    let button = button.unwrap_or_else(|| panic!("{start}"));
+    assert!(button.contains(">S517 <small>18:00–21:00</small>"), "{button}");
+    let address = button.split("href=\"").nth(1).unwrap().split('"').next().unwrap().replace("&amp;", "&");
+    let form = fields(&open(&club, BOB, &address), "/events/new");
+    assert_eq!(["room", "from", "until"].map(|name| value(&form, name)), [room.as_str(), "18:00", "21:00"]);
 }
 
 #[rstest]
