@@ -168,21 +168,18 @@ fn preview(
     let form = &if has_room { form.clone() } else { rooms_of(conn, form, visit, None)?.choose(form, None) };
     let place = place_of(conn, form)?;
     let places = Places::load(conn, form, place, dates)?;
-    let refused = match &places.place {
-        Some(place) => {
-            let (start, end) = span_of(form, visit.zone)?;
-            let (span, admins) = ((DbTimestamp(start), DbTimestamp(end)), IdSet::new([me.id.0]));
-            let draft = Draft::new(String::new(), span, Venue::Place(place.clone()), DbUuid::nil(), admins);
-            let draft = Draft { shared: form.has("sharedRoom", "true"), ..draft };
-            let (rule, exdates, places) = (rule.clone(), BTreeSet::new(), places.chosen.clone());
-            let new = NewSeries { draft, rule, exdates, skips_conflicts: false, places };
-            creation::check_dates(conn, &new, visit.zone)?.1
-        }
-        None => {
-            let skipped = dates.iter().filter(|times| !times.exist);
-            let span = |times: &Times| (DbTimestamp(times.starts_at), DbTimestamp(times.ends_at));
-            skipped.map(|times| Refused::nonexistent(0, span(times))).collect()
-        }
+    let refused = if let Some(place) = &places.place {
+        let (start, end) = span_of(form, visit.zone)?;
+        let (span, admins) = ((DbTimestamp(start), DbTimestamp(end)), IdSet::new([me.id.0]));
+        let draft = Draft::new(String::new(), span, Venue::Place(place.clone()), DbUuid::nil(), admins);
+        let draft = Draft { shared: form.has("sharedRoom", "true"), ..draft };
+        let (rule, exdates, places) = (rule.clone(), BTreeSet::new(), places.chosen.clone());
+        let new = NewSeries { draft, rule, exdates, skips_conflicts: false, places };
+        creation::check_dates(conn, &new, visit.zone)?.1
+    } else {
+        let skipped = dates.iter().filter(|times| !times.exist);
+        let span = |times: &Times| (DbTimestamp(times.starts_at), DbTimestamp(times.ends_at));
+        skipped.map(|times| Refused::nonexistent(0, span(times))).collect()
     };
     let refused: Vec<_> = refused.iter().map(|date| json!(SkippedDate::refused(date, visit.zone))).collect();
     let list = list(conn, visit, form, dates, &places, &refused)?;
