@@ -15,7 +15,7 @@ use service_kit::{
     with_connection,
 };
 
-use crate::schema::{deleted_objects, last_deletions};
+use crate::schema::{deleted_objects, last_deletions, pictures};
 
 /// The kind of deleted projects.
 pub const PROJECTS: &str = "projects";
@@ -135,7 +135,7 @@ pub fn take<T: DeserializeOwned>(conn: &mut AnyConnection, id: DbUuid, now: DbTi
     Ok(serde_json::from_str(&content).map_err(Problem::internal)?)
 }
 
-/// Nothing refers to a deleted object.
+/// Nothing refers to a deleted object. Its picture goes with it.
 pub const REMOVALS: &[Removal] = &[Removal {
     deleted: |conn, oldest, (at, id), limit| {
         let deleted = deleted_objects::table
@@ -148,6 +148,7 @@ pub const REMOVALS: &[Removal] = &[Removal {
     },
     unused: |_, ids| Ok(ids.to_vec()),
     remove: |conn, ids| {
+        diesel::delete(pictures::table.filter(pictures::object_id.eq_any(ids))).execute(conn)?;
         diesel::delete(deleted_objects::table.filter(deleted_objects::id.eq_any(ids))).execute(conn)?;
         Ok(())
     },

@@ -5,7 +5,7 @@ use service_kit::{
     database::{AnyConnection, PageBounds},
     error::{Error, Failure},
     http::{Language, Reply},
-    page::{PageContext, avatar, picture},
+    page::PageContext,
 };
 
 use crate::{
@@ -59,7 +59,7 @@ fn content(conn: &mut AnyConnection, page: &PageContext, club: &Club) -> Result<
             ul.grid.show {
                 @for (row, _, description) in &projects {
                     li.card {
-                        (picture(&row.name))
+                        (pages::picture(&row.name, row.picture().as_deref(), "24rem"))
                         h3 { a href={ "/projects/" (row.id) } { (row.name) } }
                         p { (first_line(description)) }
                         div.foot { small { (semesters(page, row.span()?)) } }
@@ -84,7 +84,7 @@ fn content(conn: &mut AnyConnection, page: &PageContext, club: &Club) -> Result<
             div.head { h2 { (page.text("people")) } a href="/people" { (page.text("all-people")) } }
             ul.wall {
                 @for person in &people {
-                    li { a href={ "/people/" (person.name) } { (avatar(&person.name, person.shown_name(), "mid")) span { (person.shown_name()) } } }
+                    li { a href={ "/people/" (person.name) } { (users::face(person, "mid")) span { (person.shown_name()) } } }
                 }
             }
         }

@@ -9,13 +9,14 @@
 //! 3. [`groups`]: groups of the directory and the history of their members
 //! 4. [`events`]: a copy of the booking-service's events
 //! 5. [`projects`]: projects and their members over semesters
-//! 6. [`teams`]: teams of contests and their members
-//! 7. [`contests`]: contests with their teams
-//! 8. [`profiles`]: public pages and résumés of members
-//! 9. [`feeds`]: Atom feeds of recent changes
-//! 10. [`sitemap`]: the addresses of the public pages
-//! 11. [`history`]: who changed what
-//! 12. [`pages`]: the pages on which members act
+//! 6. [`pictures`]: pictures of projects and users
+//! 7. [`teams`]: teams of contests and their members
+//! 8. [`contests`]: contests with their teams
+//! 9. [`profiles`]: public pages and résumés of members
+//! 10. [`feeds`]: Atom feeds of recent changes
+//! 11. [`sitemap`]: the addresses of the public pages
+//! 12. [`history`]: who changed what
+//! 13. [`pages`]: the pages on which members act
 //!
 //! [`sync`] copies users and groups from the directory, [`server`] assembles the service, [`commands`] is the command
 //! line, [`sign_in`] signs people in, `development` does that on this machine, [`demo`] fills the database with a made-up
@@ -38,6 +39,7 @@ pub mod link;
 pub mod metadata;
 pub mod objects;
 pub mod page;
+pub mod picture;
 pub mod proxy_user;
 pub mod rights;
 pub mod schema;
@@ -51,6 +53,7 @@ pub mod feeds;
 pub mod groups;
 pub mod history;
 pub mod pages;
+pub mod pictures;
 pub mod profiles;
 pub mod projects;
 pub mod sitemap;

@@ -21,11 +21,11 @@ pub static ACCOUNT: Kind = Kind { name: "account", hidden: &["id"] };
 /// An event, of which only the level changes here.
 pub static EVENT: Kind = Kind { name: "event", hidden: &[] };
 
-/// Leaves out the names of the members of an object, which are those of the users.
+/// Leaves out the names and pictures of the members of an object, which are those of the users.
 pub fn without_names(mut fields: Value) -> Value {
     for member in fields["members"].as_array_mut().into_iter().flatten() {
         if let Some(member) = member.as_object_mut() {
-            member.retain(|name, _| name != "name" && name != "realName");
+            member.retain(|name, _| !["name", "realName", "picture"].contains(&name.as_str()));
         }
     }
     fields

@@ -14,11 +14,11 @@ use common::{
 use maud::{Markup, html};
 use service_kit::{
     http::{HtmlPage, Language, Reply, html::CARDS, texts::Texts},
-    page::{Icon, PageContext, icon},
+    page::{Icon, PageContext, icon, picture as letter},
     state::AppState,
 };
 
-use crate::{metadata::Metadata, timeline};
+use crate::{metadata::Metadata, picture, timeline};
 
 /// The most rows of a list on a page.
 pub const MAX_ROWS: i64 = 200;
@@ -61,6 +61,15 @@ pub fn limit_note(page: &PageContext, rows: usize) -> Markup {
 /// The link of a project or contest, if it has one.
 pub fn link(address: &str) -> Markup {
     html! { @if !address.is_empty() { p { (icon(Icon::Link)) " " a href=(address) { (address) } } } }
+}
+
+/// The picture of something of this name, else a letter. `sizes` says how wide it is shown.
+pub fn picture(name: &str, address: Option<&str>, sizes: &str) -> Markup {
+    let Some(address) = address else { return letter(name) };
+    let small = picture::small(address);
+    html! {
+        img.pic src=(address) srcset={ (small) " 320w, " (address) " 1200w" } sizes=(sizes) alt="" loading="lazy";
+    }
 }
 
 /// Links to the pages below the one at `path`, on which members change what it shows: the key of the text of each, and

@@ -12,7 +12,7 @@ use service_kit::{
 /// All tables, each after those that it refers to.
 pub const TABLES: &[TableInfo] = service_kit::tables! {
     idempotency_keys creations history imported_rows users sessions spent_logins identities accounts groups group_admins group_memberships events event_hosts event_levels
-    projects project_members contests contest_teams contest_team_members departures deleted_objects last_deletions leases
+    projects project_members contests contest_teams contest_team_members pictures departures deleted_objects last_deletions leases
     copies
 };
 
@@ -22,6 +22,7 @@ diesel::table! {
     users (id) {
         id -> DbUuid, name -> Text, real_name -> Text, publishes_real_name -> Bool, state -> SmallInt, bio -> Text,
         created_at -> DbTimestamp, updated_at -> DbTimestamp, email -> Nullable<Text>, in_directory -> Bool, admin -> Bool,
+        picture -> Nullable<Text>,
     }
 }
 // As in `club_sign_in`: Diesel joins only tables of one crate.
@@ -84,8 +85,13 @@ diesel::table! {
     use service_kit::database::types::{DbTimestamp, DbUuid};
     projects (id) {
         id -> DbUuid, name -> Text, link -> Text, description -> Text, since -> Integer, until -> Nullable<Integer>,
-        created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp,
+        created_by -> DbUuid, created_at -> DbTimestamp, updated_at -> DbTimestamp, picture -> Nullable<Text>,
     }
+}
+diesel::table! {
+    use diesel::sql_types::*;
+    use service_kit::database::types::DbUuid;
+    pictures (object_id) { object_id -> DbUuid, media_type -> Text, large -> Binary, small -> Binary, }
 }
 diesel::table! {
     use diesel::sql_types::*;
@@ -162,6 +168,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     event_levels,
     projects,
     project_members,
+    pictures,
     contests,
     contest_teams,
     contest_team_members,

@@ -42,7 +42,7 @@ use crate::{
     config::Config,
     contests, deletion, demo, development, events, feeds, front_page, groups, history,
     identity::{Identity, has_credential},
-    pages, profiles, projects,
+    pages, pictures, profiles, projects,
     proxy_user::proxy_user,
     sign_in, sitemap, sync, teams, users,
 };
@@ -99,12 +99,18 @@ fn routes(config: &mut ServiceConfig<'_>) {
                     .configure(groups::routes_of_users)
                     .configure(events::routes_of_users)
                     .configure(projects::routes_of_users)
+                    .configure(pictures::routes_of_users)
                     .configure(contests::routes_of_users)
                     .configure(profiles::routes_of_users),
             )
             .service(scope("/groups").configure(groups::routes))
             .service(scope("/events").configure(events::routes))
-            .service(scope("/projects").configure(projects::routes).configure(history::routes_of_projects))
+            .service(
+                scope("/projects")
+                    .configure(projects::routes)
+                    .configure(pictures::routes_of_projects)
+                    .configure(history::routes_of_projects),
+            )
             .service(
                 scope("/contests")
                     .configure(contests::routes)

@@ -15,7 +15,7 @@ use service_kit::{
     state::Now,
 };
 
-use super::fields::present_version;
+use super::{fields::present_version, pictures};
 use crate::{
     account_type::AccountType,
     auth::{Caller, Member, UserSelf},
@@ -78,6 +78,8 @@ fn render(
         p { a href={ "/people/" (user.person.name) } { (page.text("public-page")) } }
         h2 #profile { (page.text("profile")) }
         (profile(&form, &user, &tag))
+        h2 { (page.text("picture")) }
+        (pictures::section(page, &format!("/people/{id}"), user.person.picture().as_deref()))
         h2 #accounts { (page.text("accounts")) }
         (accounts(page, &user)?)
         h2 #projects { (page.text("projects")) }

@@ -10,6 +10,7 @@ mod fields;
 mod history;
 mod me;
 mod members;
+mod pictures;
 mod projects;
 mod teams;
 
@@ -56,11 +57,15 @@ pub const PATHS: &[&str] = &[
 /// The paths to which they send forms.
 pub const FORM_PATHS: &[&str] = &[
     "/people/{userId}/profile",
+    "/people/{userId}/picture",
+    "/people/{userId}/picture/delete",
     "/people/{userId}/accounts/new",
     "/people/{userId}/accounts/{accountId}",
     "/people/{userId}/accounts/{accountId}/delete",
     "/projects/new",
     "/projects/{projectId}/edit",
+    "/projects/{projectId}/picture",
+    "/projects/{projectId}/picture/delete",
     "/projects/{projectId}/delete",
     "/projects/{projectId}/restore",
     "/projects/{projectId}/members",
@@ -86,11 +91,15 @@ pub fn routes(config: &mut ServiceConfig) {
     config
         .service(page!("/me").get(me::show))
         .service(page!("/people/{userId}/profile").post(me::update))
+        .service(page!("/people/{userId}/picture").post(pictures::put_of_user))
+        .service(page!("/people/{userId}/picture/delete").post(pictures::delete_of_user))
         .service(page!("/people/{userId}/accounts/new").get(accounts::new).post(accounts::create))
         .service(page!("/people/{userId}/accounts/{accountId}").get(accounts::edit).post(accounts::update))
         .service(page!("/people/{userId}/accounts/{accountId}/delete").post(accounts::delete))
         .service(page!("/projects/new").get(projects::new).post(projects::create))
         .service(page!("/projects/{projectId}/edit").get(projects::edit).post(projects::update))
+        .service(page!("/projects/{projectId}/picture").post(pictures::put_of_project))
+        .service(page!("/projects/{projectId}/picture/delete").post(pictures::delete_of_project))
         .service(page!("/projects/{projectId}/delete").get(projects::ask_to_delete).post(projects::delete))
         .service(page!("/projects/{projectId}/history").get(history::of_project))
         .service(page!("/projects/{projectId}/restore").post(history::restore_project))

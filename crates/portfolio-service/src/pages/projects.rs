@@ -18,7 +18,10 @@ use service_kit::{
     state::{Now, TimeDependent},
 };
 
-use super::fields::{about, actions, ask_to_delete as ask, present_version, push_semesters, semesters, semesters_of};
+use super::{
+    fields::{about, actions, ask_to_delete as ask, present_version, push_semesters, semesters, semesters_of},
+    pictures,
+};
 use crate::{
     auth::{Caller, FormerProjectCreator, Member, ProjectCreator, ProjectEditor},
     club::Club,
@@ -146,6 +149,8 @@ fn edit_page(
             (semesters(&form, now))
             (actions(page, &path))
         }))
+        h2 { (page.text("picture")) }
+        (pictures::section(page, &path, row.picture().as_deref()))
         p.actions {
             a.button href={ (path) "/members" } { (page.text("members")) }
             a.button.danger href={ (path) "/delete" } { (page.text("delete")) }

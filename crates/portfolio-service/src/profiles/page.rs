@@ -6,7 +6,7 @@ use maud::html;
 use service_kit::{
     error::Error,
     http::{Language, Reply},
-    page::{Icon, PageContext, avatar, icon},
+    page::{Icon, PageContext, icon},
 };
 
 use super::queries::Profile;
@@ -31,7 +31,7 @@ pub fn list(page: &PageContext, search: &str, people: &[Person]) -> Reply {
         ul.people {
             @for person in people {
                 li.card {
-                    (avatar(&person.name, person.shown_name(), "mid"))
+                    (users::face(person, "mid"))
                     div {
                         a href={ "/people/" (person.name) } { (person.name) }
                         @if !person.real_name().is_empty() { small { (person.real_name()) } }
@@ -62,7 +62,7 @@ pub fn render(
     let resume = format!("/api/v1/users/{}/resume.json", user.person.id);
     let body = html! {
         div.person {
-            (avatar(&user.person.name, user.person.shown_name(), "big"))
+            (users::face(&user.person, "big"))
             div {
                 p.mute {
                     "@" (user.person.name)

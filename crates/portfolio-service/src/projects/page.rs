@@ -7,7 +7,7 @@ use service_kit::{
     database::{PageBounds, types::DbUuid},
     error::{Error, Failure},
     http::Reply,
-    page::PageContext,
+    page::{PageContext, photo},
     state::TimeDependent,
 };
 
@@ -17,6 +17,7 @@ use crate::{
     club::Club,
     metadata::{self, Metadata},
     page::{self as pages, MAX_ROWS, limit_note, semesters},
+    picture,
     timeline::Timeline,
     users,
 };
@@ -39,7 +40,11 @@ pub async fn list(
                         (timeline.axis())
                         @for (row, span) in &projects {
                             li {
-                                div { a href={ "/projects/" (row.id) } { b { (row.name) } } small { (semesters(&page, *span)) } }
+                                div {
+                                    @if let Some(address) = row.picture() { (photo(&picture::small(&address), "")) " " }
+                                    a href={ "/projects/" (row.id) } { b { (row.name) } }
+                                    small { (semesters(&page, *span)) }
+                                }
                                 (timeline.row(*span, *span))
                             }
                         }
@@ -72,6 +77,7 @@ pub async fn show(
         let timeline = Timeline::new(spans, club.semester(now));
         let body = html! {
             p.mute { (semesters(&page, span)) }
+            @if row.picture().is_some() { p { (pages::picture(&row.name, row.picture().as_deref(), "60rem")) } }
             p.text.lead { (description) }
             (pages::link(&link))
             h2 { (page.text("members")) }

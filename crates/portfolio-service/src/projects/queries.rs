@@ -18,7 +18,7 @@ use service_kit::{
 };
 
 use crate::{
-    departures,
+    departures, picture,
     schema::{project_members, projects, users},
     span::{Columns, Half},
     users::{self as people, Person, references},
@@ -32,6 +32,7 @@ pub struct Row {
     pub name: String,
     since: Half,
     until: Option<Half>,
+    picture: Option<String>,
 }
 
 /// The columns that lists of projects are ordered by.
@@ -41,6 +42,11 @@ impl Row {
     /// The values of the columns that lists are ordered by.
     pub fn position(&self) -> Position {
         (self.since, self.id)
+    }
+
+    /// The address of its picture, if it has one.
+    pub fn picture(&self) -> Option<String> {
+        self.picture.as_deref().map(|hash| picture::address("projects", self.id, hash))
     }
 
     /// Its semesters.

@@ -25,6 +25,9 @@ use crate::{
 struct Stored {
     project: Columns,
     members: Vec<Member>,
+    /// The hash of the picture, which stays where it is.
+    #[serde(default)]
+    picture: Option<String>,
 }
 
 /// Name, link, description, since, until, creator and time of creation.
@@ -40,7 +43,7 @@ pub fn name_of(deleted: &Deleted) -> Option<String> {
 
 /// Deletes a project with its list of members, and records that.
 pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
-    let row = projects::table.find(id).select((
+    let columns = (
         projects::name,
         projects::link,
         projects::description,
@@ -48,13 +51,14 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestam
         projects::until,
         projects::created_by,
         projects::created_at,
-    ));
+    );
+    let row = projects::table.find(id).select((columns, projects::picture));
     // Against changes after it has been read.
-    let project: Option<Columns> = match conn {
+    let project: Option<(Columns, Option<String>)> = match conn {
         AnyConnection::Postgresql(pg) => row.for_update().first(pg).optional()?,
         AnyConnection::Sqlite(sqlite) => row.first(sqlite).optional()?,
     };
-    let project = project.ok_or_else(not_found)?;
+    let (project, picture) = project.ok_or_else(not_found)?;
     let members: Vec<Member> = project_members::table
         .filter(project_members::project_id.eq(id))
         .select((
@@ -66,7 +70,7 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestam
         ))
         .load(conn)?;
     let people = People { creator: project.5, editors: members.iter().map(|member| member.0).collect() };
-    deletion::store(conn, (deletion::PROJECTS, id), &people, &Stored { project, members }, now)?;
+    deletion::store(conn, (deletion::PROJECTS, id), &people, &Stored { project, members, picture }, now)?;
     diesel::delete(projects::table.find(id)).execute(conn)?;
     history::deleted(conn, &me.author, &PROJECT, &[id])
 }
@@ -76,12 +80,12 @@ pub fn delete(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestam
 /// # Errors
 /// 404, also 30 days after the deletion; 409 when the name is taken.
 pub fn restore(conn: &mut AnyConnection, id: DbUuid, me: &Caller, now: DbTimestamp) -> Result<(), Error> {
-    let Stored { project: (name, link, description, since, until, created_by, created_at), members } =
+    let Stored { project: (name, link, description, since, until, created_by, created_at), members, picture } =
         deletion::take(conn, id, now)?;
     diesel::insert_into(projects::table)
         .values((
             (projects::id.eq(id), projects::name.eq(name), projects::link.eq(link)),
-            projects::description.eq(description),
+            (projects::description.eq(description), projects::picture.eq(picture)),
             (projects::since.eq(since), projects::until.eq(until)),
             (projects::created_by.eq(created_by), projects::created_at.eq(created_at), projects::updated_at.eq(now)),
         ))

@@ -27,12 +27,16 @@ pub struct Project {
     id: DbUuid,
     name: String,
     duration: YearWithSemesterDuration,
+    /// The address of the picture; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uri-reference")]
+    picture: Option<String>,
 }
 
 impl Project {
     /// A project as listed.
     pub fn new(row: Row) -> Result<Self, Error> {
-        Ok(Self { id: row.id, duration: row.span()?, name: row.name })
+        Ok(Self { id: row.id, duration: row.span()?, picture: row.picture(), name: row.name })
     }
 }
 

@@ -13,7 +13,7 @@ use utoipa_actix_web::service_config::ServiceConfig;
 pub use self::{
     handlers::{fields, recorded},
     queries::Person,
-    wire::{Account, EditUserRequest, User, as_person, on_page},
+    wire::{Account, EditUserRequest, User, as_person, face, on_page},
 };
 
 /// Registers the operations below `/users`.

@@ -19,6 +19,7 @@ use service_kit::{
 use crate::{
     auth::ACTIVE,
     identity::is_sign_in_name,
+    picture,
     schema::{accounts, users},
 };
 
@@ -33,6 +34,7 @@ pub struct Person {
     real_name: String,
     publishes_real_name: bool,
     state: i16,
+    picture: Option<String>,
 }
 
 /// The columns that lists of users are ordered by.
@@ -52,6 +54,12 @@ impl Person {
     /// Whether the account is active. Other users have no public pages.
     pub fn is_active(&self) -> bool {
         self.state == ACTIVE
+    }
+
+    /// The address of the picture, if there is one. Like the page, only active users have it.
+    pub fn picture(&self) -> Option<String> {
+        let hash = self.picture.as_deref().filter(|_| self.is_active());
+        hash.map(|hash| picture::address("users", self.id, hash))
     }
 
     /// The real name if its owner publishes it, otherwise empty.

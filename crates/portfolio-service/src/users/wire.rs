@@ -11,7 +11,7 @@ use serde_json::Value;
 use service_kit::{
     database::types::DbUuid,
     error::Error,
-    page::{PageContext, avatar},
+    page::{PageContext, avatar, photo},
 };
 use utoipa::{
     IntoParams, PartialSchema, ToSchema,
@@ -22,7 +22,7 @@ use utoipa::{
 };
 
 use super::queries::{self, Change, Detail, Person, Selection};
-use crate::{account_type::AccountType, identity::is_sign_in_name, metadata};
+use crate::{account_type::AccountType, identity::is_sign_in_name, metadata, picture};
 
 /// A member of the club.
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,18 +35,23 @@ pub struct User {
     name: String,
     /// Empty unless its owner publishes it.
     real_name: String,
+    /// The address of the picture; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uri-reference")]
+    picture: Option<String>,
 }
 
 impl From<Person> for User {
     fn from(person: Person) -> Self {
-        Self { id: person.id, real_name: person.real_name().to_owned(), name: person.name }
+        let (picture, real_name) = (person.picture(), person.real_name().to_owned());
+        Self { id: person.id, name: person.name, real_name, picture }
     }
 }
 
 /// A member of the club on a page: the names, linked to the member's own page if there is one.
 pub fn on_page(person: &Person) -> Markup {
     let face = html! {
-        (avatar(&person.name, person.shown_name(), ""))
+        (face(person, ""))
         span { (person.name) @if !person.real_name().is_empty() { " (" (person.real_name()) ")" } }
     };
     html! {
@@ -61,6 +66,14 @@ pub fn as_person(page: &PageContext, person: &Person) -> Value {
     let mut shown = metadata::object(page, "Person", person.shown_name(), path.as_deref());
     shown["alternateName"] = person.name.as_str().into();
     shown
+}
+
+/// The picture of a member of the club, else the first letters of the name. `size` is a further class, or nothing.
+pub fn face(person: &Person, size: &str) -> Markup {
+    match person.picture() {
+        Some(address) => photo(&picture::small(&address), size),
+        None => avatar(&person.name, person.shown_name(), size),
+    }
 }
 
 /// A member of the club with all fields.
@@ -81,6 +94,10 @@ pub struct UserDetail {
     bio: String,
     /// Ordered by type.
     accounts: Vec<Account>,
+    /// The address of the picture; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uri-reference")]
+    picture: Option<String>,
     /// Whether the real name is published; only at `GET /users/me`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -91,9 +108,9 @@ impl UserDetail {
     /// The answer to everybody.
     pub fn new(user: Detail) -> Result<Self, Error> {
         let state = UserAccountState(user.person.state());
-        let User { id, name, real_name } = user.person.into();
+        let User { id, name, real_name, picture } = user.person.into();
         let accounts = user.accounts.into_iter().map(Account::new).collect::<Result<_, _>>()?;
-        Ok(Self { id, name, real_name, state, bio: user.bio, accounts, check: None })
+        Ok(Self { id, name, real_name, state, bio: user.bio, accounts, picture, check: None })
     }
 
     /// The answer to the user themself.

@@ -1,7 +1,7 @@
 //! Backups, restoring them, moving to PostgreSQL, and databases of other versions.
 
 #[path = "../../../service-kit/tests/shared/backup.rs"]
-mod rules;
+pub mod rules;
 
 use diesel::prelude::*;
 use portfolio_service::schema::users;

@@ -34,6 +34,7 @@ mod member_history;
 mod openapi;
 mod operations;
 mod people;
+mod pictures;
 mod plans;
 mod projects;
 mod provider;

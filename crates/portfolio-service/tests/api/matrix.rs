@@ -18,6 +18,7 @@ use portfolio_service::schema::accounts;
 use serde_json::{Value, json};
 use service_kit::database::types::DbUuid;
 
+pub use self::table::PICTURE;
 use self::table::{Builder, Caller, Fixture, check_access};
 use crate::{
     builders::{contest, contest_body, member, project, project_body, team, with},
@@ -67,6 +68,19 @@ impl World {
         Fixture::object("projectId", &last(&path))
     }
 
+    /// Gives a project or user of the owner a picture.
+    fn with_picture(&self, made: Fixture, path: &str) -> Fixture {
+        let client = self.club.by(CAROL).header("content-type", "image/png");
+        client.send_bytes("PUT", &format!("{path}/picture"), PICTURE.to_vec()).expect(204);
+        made
+    }
+
+    fn project_with_picture(&self) -> Fixture {
+        let made = self.project();
+        let path = format!("/api/v1/projects/{}", made.value("projectId"));
+        self.with_picture(made, &path)
+    }
+
     fn contest(&self) -> Fixture {
         Fixture::object("contestId", &last(&contest(&self.club, CAROL, &self.name())))
     }
@@ -99,6 +113,10 @@ impl World {
         let made = self.club.by(CAROL).post(&format!("/api/v1/users/{}/accounts", id(CAROL)), body).expect(201).json();
         owner.and("accountId", &made["id"].as_str().unwrap())
     }
+}
+
+fn user() -> String {
+    format!("/api/v1/users/{}", id(CAROL))
 }
 
 fn owner() -> Fixture {
@@ -175,6 +193,15 @@ const BUILDERS: &[(&str, Builder<World>)] = &[
     ("{contestId}", |world, _| world.contest()),
     ("{teamId}", |world, _| world.team(ALICE, CAROL)),
     ("POST /api/v1/users/{userId}/accounts", |world, _| world.without_account()),
+    ("GET /api/v1/projects/{projectId}/picture", |world, _| world.project_with_picture()),
+    ("DELETE /api/v1/projects/{projectId}/picture", |world, _| world.project_with_picture()),
+    ("GET /api/v1/users/{userId}/picture", |world, _| world.with_picture(owner(), &user())),
+    ("DELETE /api/v1/users/{userId}/picture", |world, _| world.with_picture(owner(), &user())),
+    ("PUT /api/v1/users/{userId}/picture", |world, _| {
+        // Without one, so that it is a change.
+        world.club.by(CAROL).delete(&format!("{}/picture", user()));
+        owner()
+    }),
     ("POST /api/v1/projects", |world, _| Fixture::body(project_body(&world.name()))),
     ("PATCH /api/v1/projects/{projectId}", |world, _| world.project().with(json!({"name": world.name()}))),
     ("PUT /api/v1/projects/{projectId}/members", |world, _| world.project().with(json!({"members": []}))),

@@ -7,7 +7,7 @@ use portfolio_service::{
     account_type::TABLE,
     schema::{
         accounts, contest_team_members, contest_teams, contests, event_hosts, event_levels, events, group_memberships,
-        groups, project_members, projects, users,
+        groups, pictures, project_members, projects, users,
     },
 };
 use service_kit::database::{
@@ -17,6 +17,7 @@ use service_kit::database::{
 };
 
 use crate::harness::{ALICE, BOB, CAROL, Club, DAVE, DORA, SUSAN, id, real_name};
+use crate::matrix::PICTURE;
 
 /// Who may read a `GET` operation: Bob, but all changes only admins.
 pub fn reader(template: &str) -> &'static str {
@@ -76,6 +77,19 @@ impl Objects {
         for _ in 0..count {
             rows.change(conn, "project", first("projectId"));
             rows.change(conn, "contest", first("contestId"));
+        }
+        for (parameter, table) in [("projectId", "projects"), ("userId", "users")] {
+            let id = first(parameter);
+            let row = (
+                pictures::object_id.eq(id),
+                pictures::media_type.eq("image/png"),
+                (pictures::large.eq(PICTURE), pictures::small.eq(PICTURE)),
+            );
+            diesel::delete(pictures::table.find(id)).execute(conn).unwrap();
+            diesel::insert_into(pictures::table).values(row).execute(conn).unwrap();
+            let id = Rows::literal(club, id);
+            let sql = format!("UPDATE {table} SET picture = 'aHash' WHERE id = {id}");
+            diesel::sql_query(sql).execute(conn).unwrap();
         }
         for user in &self.0["userId"] {
             let mut put = |sql: &str, owner: DbUuid| {

@@ -29,7 +29,7 @@ fn every_table_can_be_read_as_the_code_declares_it(#[values(Sqlite, Postgres)] b
         }
     read! {
         idempotency_keys creations history imported_rows users sessions spent_logins identities accounts groups group_admins group_memberships events event_hosts event_levels
-        projects project_members contests contest_teams contest_team_members departures deleted_objects last_deletions leases
+        projects project_members contests contest_teams contest_team_members pictures departures deleted_objects last_deletions leases
         copies
     }
     assert!(rules::declared().keys().all(|table| read.contains(&table.as_str())), "a table is missing in this test");

@@ -8,7 +8,8 @@ use rules::{ForeignWrites, Layout};
 
 const LAYOUT: Layout = Layout {
     slices: &[
-        "users", "accounts", "groups", "events", "projects", "teams", "contests", "profiles", "feeds", "sitemap",
+        "users", "accounts", "groups", "events", "projects", "pictures", "teams", "contests", "profiles", "feeds",
+        "sitemap",
         "history", "pages",
     ],
     base: &[
@@ -27,6 +28,7 @@ const LAYOUT: Layout = Layout {
         "metadata",
         "objects",
         "page",
+        "picture",
         "proxy_user",
         "rights",
         "schema",
@@ -42,16 +44,29 @@ const LAYOUT: Layout = Layout {
         ("groups", &["groups", "group_admins", "group_memberships"]),
         ("events", &["events", "event_hosts", "event_levels", "copies"]),
         ("projects", &["projects", "project_members"]),
+        ("pictures", &["pictures"]),
         ("teams", &["contest_teams", "contest_team_members"]),
         ("contests", &["contests"]),
         ("departures", &["departures"]),
         ("deletion", &["deleted_objects", "last_deletions"]),
     ],
-    foreign_writes: &[ForeignWrites {
-        file: "teams/queries.rs",
-        tables: &["contests"],
-        reason: "a change of a team is a change of its contest, and locks it against its deletion",
-    }],
+    foreign_writes: &[
+        ForeignWrites {
+            file: "teams/queries.rs",
+            tables: &["contests"],
+            reason: "a change of a team is a change of its contest, and locks it against its deletion",
+        },
+        ForeignWrites {
+            file: "pictures/queries.rs",
+            tables: &["projects", "users"],
+            reason: "the row of what has a picture has its hash, so that lists need no other table",
+        },
+        ForeignWrites {
+            file: "deletion.rs",
+            tables: &["pictures"],
+            reason: "the picture of a deleted project goes when it can no longer be restored",
+        },
+    ],
     only_written_by: &[],
 };
 

@@ -15,7 +15,12 @@ mod target;
 
 use std::{hash::Hash, pin::Pin, sync::Arc};
 
-use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, http::StatusCode, web::Bytes};
+use actix_web::{
+    FromRequest, HttpMessage, HttpRequest,
+    dev::Payload,
+    http::{StatusCode, header},
+    web::Bytes,
+};
 use common::problem::Problem;
 use futures_util::stream;
 
@@ -362,7 +367,8 @@ impl<A: Authenticator> Guard<A> {
     }
 
     fn cacheable(&self, reply: Reply) -> Reply {
-        if self.shared.authenticator.credential().is_none() { reply.public() } else { reply }
+        let is_said = reply.header(&header::CACHE_CONTROL).is_some();
+        if self.shared.authenticator.credential().is_none() && !is_said { reply.public() } else { reply }
     }
 
     fn finish(&self, result: Result<Reply, Error>) -> Result<Reply, Failure> {

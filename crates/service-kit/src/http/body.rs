@@ -74,7 +74,7 @@ impl<T: Deserr<Violations> + 'static> FromRequest for OptionalBody<T> {
     }
 }
 
-/// Reads a body of one media type. A body without `Content-Type` counts as the expected type; an empty body may name
+/// Reads a body of one of these media types, separated by commas. A body without `Content-Type` counts as the expected type; an empty body may name
 /// any. What has not arrived together with the head of the request is read only if its caller may do what they ask for.
 ///
 /// # Errors
@@ -83,7 +83,7 @@ impl<T: Deserr<Violations> + 'static> FromRequest for OptionalBody<T> {
 pub fn read(
     req: &HttpRequest,
     payload: &mut Payload,
-    media_type: &'static str,
+    media_types: &'static str,
     limit: usize,
 ) -> impl Future<Output = Result<Bytes, Failure>> + use<> {
     let body = web::Payload::from_request(req, payload).into_inner();
@@ -104,8 +104,10 @@ pub fn read(
         let is_encoded = req.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
         let fault = match bytes.is_empty() {
             false if is_encoded => Some("The body must have no Content-Encoding.".to_owned()),
-            false if !content_type.is_empty() && content_type != media_type => {
-                Some(format!("The body must have the Content-Type {media_type}."))
+            false
+                if !content_type.is_empty() && media_types.split(", ").all(|media_type| content_type != media_type) =>
+            {
+                Some(format!("The body must have the Content-Type {media_types}."))
             }
             _ => None,
         };

@@ -100,8 +100,11 @@ impl FromRequest for Form {
     }
 }
 
-/// The field with the file of an [`Upload`].
+/// The field with the file of an [`Upload`], if it is a table.
 pub const TABLE: &str = "table";
+
+/// The field with the file of an [`Upload`], if it is a picture.
+pub const PICTURE: &str = "picture";
 
 /// The most bytes of a form with a file.
 const UPLOAD_LIMIT: usize = 3 << 20;
@@ -113,6 +116,8 @@ pub struct Upload {
     pub form: Form,
     /// The bytes of the file in the field [`TABLE`].
     pub table: Vec<u8>,
+    /// The bytes of the file in the field [`PICTURE`].
+    pub picture: Vec<u8>,
 }
 
 impl FromRequest for Upload {
@@ -137,10 +142,10 @@ impl FromRequest for Upload {
                     content.extend(part.len().to_be_bytes());
                     content.extend(part);
                 }
-                if name == TABLE {
-                    upload.table = value.to_vec();
-                } else {
-                    upload.form.push(name, String::from_utf8_lossy(&value));
+                match name.as_str() {
+                    TABLE => upload.table = value.to_vec(),
+                    PICTURE => upload.picture = value.to_vec(),
+                    _ => upload.form.push(name, String::from_utf8_lossy(&value)),
                 }
             }
             upload.form.note(&req, &content);

@@ -98,6 +98,11 @@ impl Reply {
         self.with(header::CACHE_CONTROL, "public, no-cache")
     }
 
+    /// Marks the answer as the same for everybody for ever: its address has a hash of it.
+    pub fn immutable(self) -> Self {
+        self.with(header::CACHE_CONTROL, "public, max-age=31536000, immutable")
+    }
+
     /// 304 with the headers of this answer.
     pub fn into_not_modified(mut self) -> Self {
         self.headers.retain(|(name, _)| *name != header::CONTENT_TYPE);

@@ -1,4 +1,4 @@
-//! Faces of people: the first letters of their names.
+//! Faces of people: their pictures, or the first letters of their names.
 
 use maud::{Markup, html};
 
@@ -9,6 +9,11 @@ const HUES: u32 = 6;
 /// class, or nothing. It repeats what stands beside it, so screen readers leave it out.
 pub fn avatar(sign_in_name: &str, name: &str, size: &str) -> Markup {
     html! { span class=(with_hue(&format!("avatar {size}"), sign_in_name)) aria-hidden="true" { (initials(name)) } }
+}
+
+/// A circle with the picture of somebody, like [`avatar`].
+pub fn photo(address: &str, size: &str) -> Markup {
+    html! { img class=(format!("avatar {size}").trim_end()) src=(address) alt="" loading="lazy"; }
 }
 
 /// The picture of something that has none: the first letter of its name.

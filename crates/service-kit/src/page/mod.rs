@@ -16,7 +16,7 @@ pub use self::{
         address, is_local, see_booked, see_deleted, see_deleted_from, see_deleted_from_part, see_other, see_saved,
         set_language,
     },
-    avatar::{avatar, picture},
+    avatar::{avatar, photo, picture},
     buttons::{button, enter_button, hidden},
     context::PageContext,
     fields::{Choice, FormPage, Input},

@@ -1,0 +1,3 @@
+DROP TABLE pictures;
+ALTER TABLE projects DROP COLUMN picture;
+ALTER TABLE users DROP COLUMN picture;
