@@ -87,13 +87,15 @@ fn decode(bytes: &[u8]) -> ImageResult<(DynamicImage, Orientation)> {
 }
 
 /// The picture with at most this number of pixels on its longer side.
-fn shrink(image: DynamicImage, side: u32) -> DynamicImage {
+fn shrink(mut image: DynamicImage, side: u32) -> DynamicImage {
     let longest = image.width().max(image.height());
     if longest <= side {
         return image;
     }
     // The mean of whole pixels first: the better filter takes 16 bytes for each pixel of a column.
-    let image = if longest > 2 * side { image.thumbnail(2 * side, 2 * side) } else { image };
+    if longest > 2 * side {
+        image = image.thumbnail(2 * side, 2 * side);
+    }
     image.resize(side, side, FilterType::CatmullRom)
 }
 

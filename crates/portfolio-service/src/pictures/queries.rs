@@ -37,6 +37,7 @@ pub struct Picture {
 /// # Errors
 /// 404 when there is none.
 pub fn get(conn: &mut AnyConnection, subject: Subject, is_small: bool) -> Result<Picture, Error> {
+    type Row = ((Option<String>, Option<String>), String, Vec<u8>);
     let (Subject::Project(id) | Subject::User(id)) = subject;
     let is_active = users::id.eq(pictures::object_id).and(users::state.eq(ACTIVE));
     let picture = pictures::table
@@ -44,7 +45,6 @@ pub fn get(conn: &mut AnyConnection, subject: Subject, is_small: bool) -> Result
         .left_join(users::table.on(is_active))
         .filter(pictures::object_id.eq(id));
     let hashes = (projects::picture.nullable(), users::picture.nullable());
-    type Row = ((Option<String>, Option<String>), String, Vec<u8>);
     let row: Option<Row> = with_connection!(conn, c => if is_small {
         picture.select((hashes, pictures::media_type, pictures::small)).first(c)
     } else {

@@ -8,7 +8,7 @@ use deserr::Deserr;
 use service_kit::{error::Failure, http::body};
 use utoipa::{IntoParams, ToSchema};
 
-/// A picture as it is sent.
+/// The bytes of a picture.
 #[derive(ToSchema)]
 #[schema(value_type = String, format = Binary)]
 pub struct PictureFile(pub Bytes);

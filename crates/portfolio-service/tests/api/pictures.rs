@@ -157,7 +157,7 @@ fn what_is_no_picture_is_refused(#[values(Sqlite, Postgres)] backend: Backend) {
     for kind in ["image/gif", "image/svg+xml", "application/json", "text/html"] {
         put(&club, CAROL, &path, kind, &good).refused(415, "unsupported-media-type");
     }
-    put(&club, CAROL, &path, "image/png", &vec![0; (1 << 20) + 1]).refused(413, "too-large");
+    put(&club, CAROL, &path, "image/png", &vec![0; (1 << 20) + 1]).refused(413, "payload-too-large");
     let svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>";
     let many_pixels = file(&halves(4001, 2), ImageFormat::Png);
     let cut = &file(&halves(200, 100), ImageFormat::Png)[..100];
