@@ -23,10 +23,7 @@ use service_kit::{
     state::Now,
 };
 
-use super::{
-    fields::{actions, present_version},
-    me::home,
-};
+use super::fields::{actions, home, present_version};
 use crate::{
     account_type::AccountType,
     accounts::{self, AddAccountRequest, EditUserAccountRequest},

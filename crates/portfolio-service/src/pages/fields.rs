@@ -16,7 +16,7 @@ use service_kit::{
     page::{Choice, FormPage, Input, PageContext},
 };
 
-use crate::{page::last_month, users};
+use crate::{caller::Caller, page::last_month, users};
 
 /// The academic years before the present one, and those after it, that a form offers.
 const YEARS: (i32, i32) = (15, 2);
@@ -192,6 +192,11 @@ pub fn present_version(form: &FormPage<'_>, again: &str, content: &Markup) -> Ma
             }
         }
     }
+}
+
+/// Where a form about a user leads to.
+pub fn home(me: &Caller, user: DbUuid) -> &'static str {
+    if me.id == user { "/me" } else { "/people" }
 }
 
 /// The buttons below a form.

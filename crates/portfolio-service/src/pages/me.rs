@@ -15,7 +15,10 @@ use service_kit::{
     state::Now,
 };
 
-use super::{fields::present_version, pictures};
+use super::{
+    fields::{home, present_version},
+    pictures,
+};
 use crate::{
     account_type::AccountType,
     auth::{Caller, Member, UserSelf},
@@ -51,11 +54,6 @@ pub async fn update(
     again
         .or_form_again(result, move |conn, me, problem| render(conn, me, id, &shown, &club, Some((&values, problem))))
         .await
-}
-
-/// Where a form about a user leads to.
-pub fn home(me: &Caller, user: DbUuid) -> &'static str {
-    if me.id == user { "/me" } else { "/people" }
 }
 
 /// The page of a user. `refused` is a refused form of their profile.

@@ -14,7 +14,7 @@ use service_kit::{
     state::Now,
 };
 
-use super::me::home;
+use super::fields::home;
 use crate::{
     auth::{Caller, ProjectEditor, UserSelf},
     picture,

@@ -49,6 +49,10 @@ struct ResumeBasics {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     summary: String,
+    /// The address of the picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    image: Option<String>,
     /// The accounts, by type.
     profiles: Vec<ResumeProfile>,
 }
@@ -117,9 +121,10 @@ impl Resume {
         // An imported account may have no address.
         let profiles = accounts.iter().filter(|account| !account.url().is_empty()).map(ResumeProfile::new).collect();
         let awards = teams.into_iter().filter(|(_, team)| !team.result.is_empty());
+        let image = user.person.picture().map(|path| format!("{}{path}", club.origin));
         Ok(Self {
             schema: SCHEMA,
-            basics: ResumeBasics { name, summary: user.bio, profiles },
+            basics: ResumeBasics { name, summary: user.bio, image, profiles },
             projects: projects.into_iter().map(ResumeProject::new).collect(),
             awards: awards.map(|(contest, team)| ResumeAward::new(contest, team, club)).collect::<Result<_, _>>()?,
             meta: ResumeMeta {

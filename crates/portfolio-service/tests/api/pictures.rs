@@ -136,6 +136,8 @@ fn answers_can_be_kept_as_long_as_the_picture(#[values(Sqlite, Postgres)] backen
     }
     let stale = club.by(CAROL).header("content-type", "image/png").header("if-match", "\"0123456789012345678901\"");
     stale.send_bytes("PUT", &picture, PICTURE.to_vec()).refused(412, "precondition-failed");
+    let resume = club.anonymous().get(&format!("{user}/resume.json")).expect(200).json();
+    assert_eq!(resume["basics"]["image"], format!("{}{address}", club.config.server.public_origin()));
     // Only active users have one.
     let me = club.by(CAROL).get("/api/v1/users/me").expect(200).json();
     assert_eq!(me["picture"], address);

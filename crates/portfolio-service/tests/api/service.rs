@@ -112,7 +112,7 @@ fn every_list_is_complete_in_pages(#[values(Sqlite, Postgres)] backend: Backend)
 }
 
 #[rstest]
-fn every_body_is_json_of_a_mebibyte_at_most(#[values(Sqlite, Postgres)] backend: Backend) {
+fn every_body_is_json_or_a_picture_of_a_mebibyte_at_most(#[values(Sqlite, Postgres)] backend: Backend) {
     let club = Club::start(backend);
     let mut objects = Objects::new();
     objects.grow(&club, 1);
@@ -128,6 +128,9 @@ fn every_body_is_json_of_a_mebibyte_at_most(#[values(Sqlite, Postgres)] backend:
             send("application/json", vec![b' '; (1 << 20) + 1]).refused(413, "payload-too-large");
             for kind in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx"] {
                 send(kind, b"{}".to_vec()).refused(415, "unsupported-media-type");
+            }
+            if operation["requestBody"]["content"]["application/json"].is_null() {
+                continue;
             }
             for broken in [&b"{"[..], b"nul", b"\xff", b"{\"name\":\"\xed\xa0\x80\"}"] {
                 send("application/json", broken.to_vec()).refused(400, "malformed-json");
