@@ -41,8 +41,10 @@ pub async fn list(
                         @for (row, span) in &projects {
                             li {
                                 div {
-                                    @if let Some(address) = row.picture() { (photo(&picture::small(&address), "")) " " }
-                                    a href={ "/projects/" (row.id) } { b { (row.name) } }
+                                    a.who href={ "/projects/" (row.id) } {
+                                        @if let Some(address) = row.picture() { (photo(&picture::small(&address), "")) }
+                                        b { (row.name) }
+                                    }
                                     small { (semesters(&page, *span)) }
                                 }
                                 (timeline.row(*span, *span))
