@@ -288,8 +288,8 @@ fn a_picture_is_removed_with_its_project(#[values(Sqlite, Postgres)] backend: Ba
 fn backup_and_copy_to_have_the_pictures() {
     let mut club = Club::start(Sqlite);
     let path = format!("{}/picture", project(&club, CAROL, "robot"));
-    let noise = |x: u32, y: u32| x.wrapping_mul(2_654_435_761).wrapping_add(y.wrapping_mul(40_503)).to_be_bytes();
-    let noisy = RgbaImage::from_fn(400, 400, |x, y| Rgba(noise(x, y))).into();
+    let colour = |x: u32, y: u32| x.wrapping_mul(2_654_435_761).wrapping_add(y.wrapping_mul(40_503)).to_be_bytes();
+    let noisy = RgbaImage::from_fn(400, 400, |x, y| Rgba(colour(x, y))).into();
     put(&club, CAROL, &path, "image/webp", &file(&noisy, ImageFormat::WebP)).expect(204);
     let shown = club.anonymous().get(&path).expect(200).body;
     let (url, target) = (club.url().to_owned(), postgres_schema());
