@@ -72,7 +72,9 @@ pub async fn show(page: PageContext, who: Anybody, club: Club, id: Path<Id>) -> 
                                 (pages::link(link))
                             }
                             @if page.is_signed_in() {
-                                p { a href={ "/contests/" (id) "/teams/" (team.id) } { (page.text("edit")) } }
+                                div.actions {
+                                    (pages::links(&page, &format!("/contests/{id}/teams/{}", team.id), &[("edit", "")]))
+                                }
                             }
                         }
                     }

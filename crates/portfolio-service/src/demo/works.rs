@@ -15,24 +15,25 @@ use uuid::Uuid;
 
 use super::club::{DemoClub, semester_before};
 use crate::{
+    pictures,
     schema::{contest_team_members, contest_teams, contests, project_members, projects},
     span::Half,
 };
 
 const PROJECTS: [(&str, &str); 40] = [
-    ("講義ロボット", "Reads the timetable aloud, and tells when a lecture is cancelled."),
+    ("夏合宿ゲーム", "合宿の三日間で作ったゲーム集。"),
     ("Rhythm Garden", "A rhythm game in which plants grow to the beat."),
     ("部室カメラ", "部室が開いているかどうかを教えてくれます。"),
     ("Paper Planes", "A flight game for phones. Folded in two semesters."),
     ("Club Radio", "Eight hours of our own music, day after day."),
     ("Tiny Renderer", "A ray tracer that fits on one screen."),
     ("迷路の図書館", "本を集めて出口を探す2Dアドベンチャー。"),
-    ("Pixel Café", "Pixel art of every café around the campus."),
+    ("Snow Fight", "Up to sixteen players, no winner."),
     ("Stamp Rally", "Finds the booths of the school festival by their stamps."),
     ("Game Jam Kit", "What every jam of ours begins with."),
     ("Night Train", "A visual novel on the last train home."),
     ("競プロ道場", "毎週の練習会と、その解説。"),
-    ("Synth Box", "A synthesizer in the browser, with a keyboard of text."),
+    ("Kernel Club", "An operating system that boots, mostly."),
     ("Dungeon Chef", "Cook what you meet."),
     ("Home Server", "Everything that runs in the club room, written down."),
     ("Cat Physics", "Cats are liquids. This proves it."),
@@ -48,18 +49,27 @@ const PROJECTS: [(&str, &str); 40] = [
     ("Festival Live", "Sound, light and stream of the school festival."),
     ("Ocean Floor", "A VR walk along the bottom of the sea."),
     ("ことば遊び", "Word games for the chat."),
-    ("Marble Run", "Build it, roll it, send it to friends."),
-    ("Club Font", "A typeface drawn by everybody, a letter each."),
+    ("Sound Atlas", "Recordings of the campus on a map."),
+    ("Poster Wall", "All posters of the club since it began."),
     ("Racing Line", "A racing game with one button."),
     ("Drum Machine", "Of wood and solenoids."),
     ("オンライン展示会", "部員の作品を展示する3D空間。"),
     ("Log Cabin", "Reads logs so that nobody else must."),
-    ("Sound Atlas", "Recordings of the campus on a map."),
-    ("Snow Fight", "Up to sixteen players, no winner."),
-    ("Kernel Club", "An operating system that boots, mostly."),
-    ("Poster Wall", "All posters of the club since it began."),
-    ("夏合宿ゲーム", "合宿の三日間で作ったゲーム集。"),
+    ("Marble Run", "Build it, roll it, send it to friends."),
+    ("Pixel Café", "Pixel art of every café around the campus."),
+    ("Synth Box", "A synthesizer in the browser, with a keyboard of text."),
+    ("Club Font", "A typeface drawn by everybody, a letter each."),
+    ("講義ロボット", "Reads the timetable aloud, and tells when a lecture is cancelled."),
     ("Portfolio", "This very site."),
+];
+
+/// The pictures of some of them.
+const PICTURES: [(&str, &[u8]); 5] = [
+    ("Marble Run", include_bytes!("pictures/marble.webp")),
+    ("Pixel Café", include_bytes!("pictures/pixel.webp")),
+    ("Synth Box", include_bytes!("pictures/synth.webp")),
+    ("Club Font", include_bytes!("pictures/font.webp")),
+    ("講義ロボット", include_bytes!("pictures/robot.webp")),
 ];
 
 const CONTESTS: [(&str, &str); 5] = [
@@ -110,6 +120,10 @@ pub(super) fn create_projects(conn: &mut AnyConnection, demo: &DemoClub) -> Resu
     with_connection!(conn, c => diesel::insert_into(projects::table).values(rows).execute(c))?;
     for members in members.chunks(ROWS_PER_STATEMENT) {
         with_connection!(conn, c => diesel::insert_into(project_members::table).values(members).execute(c))?;
+    }
+    for (name, bytes) in PICTURES {
+        let project = pictures::Subject::Project(id(&format!("project {name}")));
+        pictures::queries::put(conn, project, &pictures::Encoded::new(bytes)?, demo.now)?;
     }
     Ok(())
 }

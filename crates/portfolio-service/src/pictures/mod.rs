@@ -6,10 +6,13 @@
 
 mod encoding;
 mod handlers;
-mod queries;
+pub mod queries;
 mod wire;
 
-pub use self::handlers::{Subject, delete, put};
+pub use self::{
+    encoding::Encoded,
+    handlers::{Subject, delete, put},
+};
 
 use utoipa_actix_web::service_config::ServiceConfig;
 

@@ -49,11 +49,10 @@ fn edit(client: &Client<'_>) -> Answer {
 /// The main part of a page, or all of another answer.
 pub fn main_part(answer: &str) -> String {
     let main = answer.split("<main").last().unwrap().split("</main>").next().unwrap();
-    // But for the links of members beside the heading.
-    match main.split_once("<div class=\"actions\"><a class=\"button\"") {
-        Some((heading, rest)) => format!("{heading}{}", rest.split_once("</div>").unwrap().1),
-        None => main.to_owned(),
-    }
+    // But for the links of members.
+    let mut parts = main.split("<div class=\"actions\"><a class=\"button\"");
+    let beginning = parts.next().unwrap().to_owned();
+    parts.fold(beginning, |main, part| main + part.split_once("</div>").unwrap().1)
 }
 
 #[rstest]

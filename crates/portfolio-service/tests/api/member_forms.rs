@@ -463,7 +463,12 @@ fn every_page_can_be_read_on_each_screen() {
     let first = |path: &str| text(&of_api(&club, path)[0]["id"]);
     let (project, contest, group) = (first("/projects"), first("/contests"), first("/groups"));
     let team = first(&format!("/contests/{contest}/teams"));
-    let member = &of_api(&club, &format!("/projects/{project}"))["members"][0];
+    let members = of_api(&club, &format!("/projects/{project}"))["members"].as_array().unwrap().clone();
+    let has_page = |member: &&Value| {
+        let user = of_api(&club, &format!("/users/{}", member["id"].as_str().unwrap()));
+        user["state"] == 1 && user["accounts"] != json!([])
+    };
+    let member = members.iter().find(has_page).unwrap();
     let (user, name) = (text(&member["id"]), text(&member["name"]));
     let account = first(&format!("/users/{user}/accounts"));
     let mut pages: Vec<_> = with_values(&[

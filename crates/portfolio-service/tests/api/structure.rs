@@ -9,8 +9,7 @@ use rules::{ForeignWrites, Layout};
 const LAYOUT: Layout = Layout {
     slices: &[
         "users", "accounts", "groups", "events", "projects", "pictures", "teams", "contests", "profiles", "feeds",
-        "sitemap",
-        "history", "pages",
+        "sitemap", "history", "pages",
     ],
     base: &[
         "account_type",

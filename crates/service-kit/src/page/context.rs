@@ -46,9 +46,10 @@ impl PageContext {
     pub fn of(req: &HttpRequest) -> Result<Self, Problem> {
         let state = AppState::from_request(req)?;
         let path = req.uri().path();
-        let pages =
+        let navigation = state.info.navigation.iter().map(|(page, _)| *page);
+        let others =
             state.info.front_page_paths.iter().map(|page| page.split_once("/{").map_or(*page, |(page, _)| page));
-        let is_page = pages.into_iter().any(|page| is_below(path, page));
+        let is_page = navigation.chain(others).any(|page| is_below(path, page));
         let path = is_page.then(|| path.to_owned());
         let parameters = query::pairs(req);
         let is_plain = |name: &str| state.info.page_parameters.contains(&name);
