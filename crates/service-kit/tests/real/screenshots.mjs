@@ -1,7 +1,7 @@
-// The pictures of README.md (scripts/screenshots). ORIGIN is a booking-service with demonstration data. The pictures go
-// to FOLDER.
+// The pictures of README.md (scripts/screenshots). ORIGIN is a booking-service with demonstration data, PORTFOLIO a
+// portfolio-service. The pictures go to FOLDER.
 
-const { ORIGIN, FOLDER } = process.env;
+const { ORIGIN, PORTFOLIO, FOLDER } = process.env;
 
 const browser = await launch();
 try {
@@ -24,6 +24,8 @@ try {
   await page.setViewportSize({ width: 1280, height: 640 });
   await page.goto(`${ORIGIN}/`);
   await page.screenshot({ path: `${FOLDER}/start.png` });
+  await page.goto(`${PORTFOLIO}/`);
+  await page.screenshot({ path: `${FOLDER}/portfolio.png` });
 } finally {
   await browser.close();
 }
