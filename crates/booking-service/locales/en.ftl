@@ -535,3 +535,4 @@ delete-webhook = Delete this webhook?
 delete-webhook-about = Nothing is sent any more. This cannot be undone.
 already-over = Already over
 rule-not-a-web-address-url = This must be the whole address, beginning with https://, without a user name. It must lead to the internet or to a network of --webhook-networks.
+unmarked-is-no = A time without a mark counts as No.

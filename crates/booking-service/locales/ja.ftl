@@ -508,3 +508,4 @@ delete-webhook = このWebhookを削除しますか？
 delete-webhook-about = 以後は何も送られません。元に戻せません。
 already-over = 終わった予定
 rule-not-a-web-address-url = https://で始まる完全なアドレスを入力してください。ユーザー名は含められません。インターネットか--webhook-networksのネットワークに限ります。
+unmarked-is-no = 選ばなかった日時は「×」になります。

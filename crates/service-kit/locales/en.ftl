@@ -88,6 +88,7 @@ rule-place-or-room = Choose either a room or another place.
 rule-unknown-user = There is no such member.
 no-member-called = There is no member { $name }.
 several-members-called = Several members are called { $name }. Please choose.
+you-typed = This is what you typed:
 rule-inactive-user = At least one of them must be an active member.
 rule-unknown-group = There is no such group.
 rule-unknown-room = There is no such room.

@@ -82,6 +82,7 @@ rule-place-or-room = 部屋とほかの場所の、どちらか一方にして�
 rule-unknown-user = そのような部員はいません。
 no-member-called = { $name }という部員はいません。
 several-members-called = { $name }という部員は複数います。選んでください。
+you-typed = 入力した内容:
 rule-inactive-user = 少なくとも一人は現役の部員にしてください。
 rule-unknown-group = そのようなグループはありません。
 rule-unknown-room = そのような部屋はありません。

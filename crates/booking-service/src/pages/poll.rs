@@ -138,6 +138,7 @@ fn answer_fields(poll: &PollDetail, form: &FormPage<'_>, has_answered: bool, vis
             }
         } }
         (form.input(Input { name: "comment", label: &visit.text("comment"), max_length: Some(500), ..Input::default() }))
+        p.hint { (visit.text("unmarked-is-no")) }
         div.actions { button.primary { (visit.text(if has_answered { "change-answer" } else { "answer" })) } }
     }
 }

@@ -95,3 +95,15 @@ fn a_refusal_names_twenty_of_many(#[values(Sqlite, Postgres)] backend: Backend) 
     let shown = refused.text();
     assert_eq!(shown.matches("There is no member").count(), 40, "in the summary and beside the field");
 }
+
+#[rstest]
+fn what_was_typed_about_something_deleted_is_shown(#[values(Sqlite, Postgres)] backend: Backend) {
+    let club = Club::start(backend);
+    let own = event(&club, BOB, At::Place("Hall"), (2, 3));
+    let edit = format!("/events/{own}/edit");
+    let mut form = fields(&open(&club, BOB, &edit), &edit);
+    set(&mut form, "description", "Bring <cups>\nand tea.");
+    club.by(BOB).send("DELETE", &format!("/api/events/{own}"), None).expect(204);
+    let gone = page::check(&send(&club, BOB, &edit, &form).expect(404));
+    assert!(gone.contains("<pre>Bring &lt;cups&gt;\nand tea.</pre>"), "{gone}");
+}

@@ -79,9 +79,15 @@ impl Form {
         RequestNotes::change(req, |notes| {
             notes.form_key = field(KEY);
             notes.form_tag = field(TAG);
+            notes.typed = self.iter().map(|(_, value)| value.to_owned()).filter(|value| has_words(value)).collect();
             notes.body_hash = Some(Sha256::digest(body).to_vec());
         });
     }
+}
+
+/// Whether somebody has written a value: it has several words, or is long in a script without spaces.
+fn has_words(value: &str) -> bool {
+    value.contains(char::is_whitespace) || (!value.is_ascii() && value.chars().count() > 10)
 }
 
 impl FromRequest for Form {

@@ -24,6 +24,8 @@ pub struct RequestNotes {
     pub form_key: Option<String>,
     /// The hash in the entity tag of what a form changes, in place of `If-Match`.
     pub form_tag: Option<String>,
+    /// The values of a form that have several words. A refusal shows them, so that nobody need write them again.
+    pub typed: Vec<String>,
     /// The bytes of the body in memory. They count until the request ends.
     pub body_bytes: Option<BodyBytes>,
 }

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::context::PageContext;
 use crate::{
-    http::{Reply, html as html_page, language::Language},
+    http::{Reply, html as html_page, language::Language, notes::RequestNotes},
     state::ProblemPage,
 };
 
@@ -19,7 +19,17 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
         return None;
     }
     let context = PageContext::of(req).ok()?;
-    Some(Box::new(move |problem| context.refusal(problem, &context.explain(problem), &context.next_step(problem))))
+    let typed = RequestNotes::read(req, |notes| notes.typed.clone());
+    Some(Box::new(move |problem| {
+        let why = html! {
+            (context.explain(problem))
+            @if !typed.is_empty() {
+                p { (context.text("you-typed")) }
+                @for text in &typed { pre { (text) } }
+            }
+        };
+        context.refusal(problem, &why, &context.next_step(problem))
+    }))
 }
 
 impl PageContext {
