@@ -74,8 +74,9 @@ impl<T: Deserr<Violations> + 'static> FromRequest for OptionalBody<T> {
     }
 }
 
-/// Reads a body of one of these media types, separated by commas. A body without `Content-Type` counts as the expected type; an empty body may name
-/// any. What has not arrived together with the head of the request is read only if its caller may do what they ask for.
+/// Reads a body of one of these media types, separated by commas. A body without `Content-Type` counts as one of them;
+/// an empty body may name any. What has not arrived together with the head of the request is read only if its caller may
+/// do what they ask for.
 ///
 /// # Errors
 /// 415 for another media type, 413 above `limit` bytes, 408 when it takes too long to arrive, 400 when it breaks off;
