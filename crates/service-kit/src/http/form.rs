@@ -79,7 +79,9 @@ impl Form {
         RequestNotes::change(req, |notes| {
             notes.form_key = field(KEY);
             notes.form_tag = field(TAG);
-            notes.typed = self.iter().map(|(_, value)| value.to_owned()).filter(|value| has_words(value)).collect();
+            notes
+                .typed
+                .replace(self.iter().map(|(_, value)| value.to_owned()).filter(|value| has_words(value)).collect());
             notes.body_hash = Some(Sha256::digest(body).to_vec());
         });
     }

@@ -1,6 +1,6 @@
 //! What one part of the service notes about a request for another.
 
-use std::rc::Rc;
+use std::{cell::RefCell, rc::Rc};
 
 use actix_web::HttpMessage;
 use uuid::Uuid;
@@ -24,8 +24,9 @@ pub struct RequestNotes {
     pub form_key: Option<String>,
     /// The hash in the entity tag of what a form changes, in place of `If-Match`.
     pub form_tag: Option<String>,
-    /// The values of a form that have several words. A refusal shows them, so that nobody need write them again.
-    pub typed: Vec<String>,
+    /// The values of a form that have several words. A refusal shows them, so that nobody need write them again; its page
+    /// is made ready before the form is read.
+    pub typed: Rc<RefCell<Vec<String>>>,
     /// The bytes of the body in memory. They count until the request ends.
     pub body_bytes: Option<BodyBytes>,
 }

@@ -3,12 +3,14 @@
 use common::problem::{Location, Problem, Violation};
 use maud::{Markup, html};
 
-use super::{
-    buttons::hidden,
-    context::PageContext,
-    people::{NO_USER, SEVERAL_USERS},
-};
+use super::{buttons::hidden, context::PageContext};
 use crate::http::form::{self, Form};
+
+/// The beginning of the message about a name that is nobody's; the name follows.
+pub(super) const NO_USER: &str = "names no user: ";
+
+/// The beginning of the message about a name that several users show; the name follows.
+pub(super) const SEVERAL_USERS: &str = "names several users: ";
 
 /// A text field.
 #[derive(Clone, Copy, Default)]

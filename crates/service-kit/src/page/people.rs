@@ -6,14 +6,8 @@ use common::problem::{Rule, Violations};
 use maud::{Markup, html};
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::fields::{FormPage, Input};
+use super::fields::{FormPage, Input, NO_USER, SEVERAL_USERS};
 use crate::{database::types::DbUuid, http::Form};
-
-/// The beginning of the message about a name that is nobody's; the name follows.
-pub(super) const NO_USER: &str = "names no user: ";
-
-/// The beginning of the message about a name that several users show; the name follows.
-pub(super) const SEVERAL_USERS: &str = "names several users: ";
 
 /// The id of the list of names that browsers suggest.
 const SUGGESTIONS: &str = "names-list";

@@ -23,9 +23,9 @@ pub fn problem_page(req: &HttpRequest) -> Option<ProblemPage> {
     Some(Box::new(move |problem| {
         let why = html! {
             (context.explain(problem))
-            @if !typed.is_empty() {
+            @if !typed.borrow().is_empty() {
                 p { (context.text("you-typed")) }
-                @for text in &typed { pre { (text) } }
+                @for text in typed.borrow().iter() { pre { (text) } }
             }
         };
         context.refusal(problem, &why, &context.next_step(problem))
